@@ -1,0 +1,175 @@
+package connector
+
+import (
+	"context"
+	"log/slog"
+)
+
+// Boundedness says whether a source ends by itself.
+type Boundedness bool
+
+const (
+	Unbounded Boundedness = false
+	Bounded   Boundedness = true
+)
+
+// Split is one independently read part of a source: for Kafka one partition
+// with its start and stop offsets. The engine assigns splits to subtasks and
+// gives each split a watermark generator of its own.
+type Split interface {
+	// ID is unique within the source and stable over restarts.
+	ID() string
+}
+
+// Source is what a source connector implements. The value describes the source
+// and holds no connection; it may be used by several jobs.
+type Source[T any] interface {
+	// Validate reports wrong options. It must not do I/O: it is called while
+	// the job is built.
+	Validate() error
+	Boundedness() Boundedness
+	// NewEnumerator connects to the outside system. Called once per job run,
+	// before any reader exists.
+	NewEnumerator(ctx context.Context, rt SourceRuntime) (Enumerator, error)
+	// NewReader opens the reader of one subtask. It must not block on I/O.
+	NewReader(ctx context.Context, rt ReaderRuntime) (Reader[T], error)
+}
+
+// SourceRuntime is what the engine tells an enumerator.
+type SourceRuntime struct {
+	// Operator is the source's name in this job, for messages.
+	Operator string
+	Logger   *slog.Logger
+}
+
+// Enumerator finds the splits of a source and says which subtask owns each.
+// The engine calls it from one goroutine at a time.
+type Enumerator interface {
+	// Discover returns the splits that appeared since the last call; the first
+	// call returns all there are. An error of the first call fails the start
+	// of the job.
+	Discover(ctx context.Context) ([]Split, error)
+	// Owner returns the subtask, from 0 to parallelism-1, that reads split.
+	Owner(split Split, parallelism int) int
+	Close() error
+}
+
+// ReaderRuntime is what the engine tells a reader.
+type ReaderRuntime struct {
+	// Operator is the source's name in this job, for messages.
+	Operator    string
+	Subtask     int
+	Parallelism int
+	Logger      *slog.Logger
+	// CountDropped counts one record that the reader did not pass on, by
+	// reason, in the source's metrics. sample describes the record.
+	CountDropped func(reason, sample string)
+}
+
+// PollStatus is a reader's answer to Poll.
+type PollStatus uint8
+
+const (
+	// MoreAvailable: call Poll again without waiting.
+	MoreAvailable PollStatus = iota
+	// NothingAvailable: call Poll again after Available delivered.
+	NothingAvailable
+	// EndOfInput: all splits are read to their end and no more will come.
+	EndOfInput
+)
+
+// Reader reads the splits of one subtask. All methods but Available's channel
+// are called by the subtask's goroutine and none may block; a reader fetches in
+// goroutines of its own, with bounded buffers.
+type Reader[T any] interface {
+	// AddSplits gives the reader splits to read. Splits present at the start
+	// of the job arrive before the first Poll.
+	AddSplits(splits []Split) error
+	// NoMoreSplits says that AddSplits will not be called again. A reader
+	// that has read all its splits to the end then answers EndOfInput.
+	NoMoreSplits()
+	// Poll passes on what is at hand, at most about one batch, in offset
+	// order per split. An error ends the job; it should name topic, partition
+	// and offset, or whatever places the record.
+	Poll(out ReaderOutput[T]) (PollStatus, error)
+	// Available delivers when Poll may find something after it answered
+	// NothingAvailable. Spurious deliveries are allowed.
+	Available() <-chan struct{}
+	// Close ends all goroutines of the reader and waits for them.
+	Close() error
+}
+
+// SplitPauser is implemented by readers that can stop and resume reading single
+// splits, which watermark alignment needs.
+type SplitPauser interface {
+	PauseSplits(ids []string)
+	ResumeSplits(ids []string)
+}
+
+// PositionCommitter is implemented by readers that can make their positions
+// visible outside, such as by committing group offsets. The engine calls it now
+// and then; correctness never depends on it.
+type PositionCommitter interface {
+	CommitPositions(ctx context.Context) error
+}
+
+// SplitPositions is implemented by readers that know how far they have read.
+type SplitPositions interface {
+	// Positions calls yield for each assigned split with the offset of the
+	// next record to read and the split's end offset, -1 where unknown.
+	Positions(yield func(splitID string, next, end int64))
+}
+
+// TimestampType says what a record timestamp means.
+type TimestampType uint8
+
+const (
+	// NoTimestamp: the record has no timestamp.
+	NoTimestamp TimestampType = iota
+	// CreateTime: set by the producer.
+	CreateTime
+	// LogAppendTime: set by the broker on arrival.
+	LogAppendTime
+)
+
+func (t TimestampType) String() string {
+	switch t {
+	case CreateTime:
+		return "CreateTime"
+	case LogAppendTime:
+		return "LogAppendTime"
+	default:
+		return "NoTimestamp"
+	}
+}
+
+// ReaderOutput is where a reader puts its records. It is valid only during Poll.
+type ReaderOutput[T any] interface {
+	// Batch returns an empty batch for the reader to fill.
+	Batch() *Batch[T]
+	// Emit takes ownership of b, whose records all come from one split.
+	// Timestamps are the records' own (Kafka's), which the timestamp assigner
+	// sees as previous timestamps. The reader appends zero Origins; Emit
+	// stamps them from offsets, which is parallel to b.Values and stays the
+	// reader's.
+	Emit(splitID string, b *Batch[T], offsets []int64, timestamps TimestampType) error
+	// EmitSide sends one record that could not be decoded to the source's
+	// dead-letter output.
+	EmitSide(record DeadLetter) error
+	// FinishSplit says that the split was read to its end; its watermark no
+	// longer counts.
+	FinishSplit(splitID string) error
+}
+
+// DeadLetter is a record that could not be decoded, with the reason.
+type DeadLetter struct {
+	SplitID   string
+	Topic     string
+	Partition int32
+	Offset    int64
+	// Timestamp is the record's own, in milliseconds since the epoch.
+	Timestamp int64
+	Key       []byte
+	Value     []byte
+	Err       error
+}

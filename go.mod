@@ -1,0 +1,3 @@
+module github.com/lowwater/lowwater
+
+go 1.27

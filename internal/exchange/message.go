@@ -1,0 +1,40 @@
+package exchange
+
+// Payload is a batch of records whose types only the operators at both ends
+// know. The engine calls these methods once a batch, never once a record.
+type Payload interface {
+	Len() int
+	// Release gives the batch back to its pool. Called by the last owner.
+	Release()
+}
+
+// Kind tells what a Message carries.
+type Kind uint8
+
+const (
+	// Records carries a Payload.
+	Records Kind = iota
+	// Watermark carries Time: no record at or before it is expected any more.
+	Watermark
+	// Status carries Idle: whether the sender takes part in event time.
+	Status
+	// Barrier separates the records of two checkpoints.
+	Barrier
+	// EndOfData is the last message of a channel.
+	EndOfData
+)
+
+func (k Kind) String() string {
+	return [...]string{"records", "watermark", "status", "barrier", "end-of-data"}[k]
+}
+
+// Message is what travels on a channel, in order: a batch or one signal.
+type Message struct {
+	Kind Kind
+	Idle bool
+	// Channel is the receiver's number of the channel; Send sets it.
+	Channel int32
+	// Time is the watermark in milliseconds, or the id of a barrier.
+	Time    int64
+	Payload Payload
+}

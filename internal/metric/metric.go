@@ -1,0 +1,172 @@
+// Package metric holds the numbers that a running job keeps about itself: per
+// task, operator and split, with Flink's names and initial values.
+//
+// The subtask's goroutine is the only writer of its numbers, anyone may read
+// them at any time. They are plain atomics, padded so that two subtasks never
+// share a cache line, and cost the hot path a store a batch. Exposition formats
+// and history do not belong here but beside it, on the reading side.
+package metric
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Gauge is a number that is set by one goroutine and read by any.
+type Gauge struct{ v atomic.Int64 }
+
+func (g *Gauge) Set(v int64)  { g.v.Store(v) }
+func (g *Gauge) Value() int64 { return g.v.Load() }
+
+// Counter is a number that only grows, written by one goroutine.
+type Counter struct{ v atomic.Int64 }
+
+func (c *Counter) Add(n int64)  { c.v.Store(c.v.Load() + n) }
+func (c *Counter) Value() int64 { return c.v.Load() }
+
+type pad [64]byte
+
+// Operator is the numbers of one operator in one subtask.
+type Operator struct {
+	Name string
+	UID  string
+	_    pad
+
+	NumRecordsIn  Counter
+	NumRecordsOut Counter
+	// CurrentInputWatermark and CurrentOutputWatermark are in milliseconds,
+	// eventtime.MinTimestamp at first.
+	CurrentInputWatermark  Gauge
+	CurrentOutputWatermark Gauge
+	// NumLateRecordsDropped counts records that no window took and no late
+	// output received; NumLateRecords counts those as well as the ones that
+	// went to a late output.
+	NumLateRecordsDropped Counter
+	NumLateRecords        Counter
+	_                     pad
+
+	drops dropLog
+}
+
+// NewOperator returns an operator's numbers with Flink's initial values.
+func NewOperator(name, uid string) *Operator {
+	o := &Operator{Name: name, UID: uid}
+	o.CurrentInputWatermark.Set(math.MinInt64)
+	o.CurrentOutputWatermark.Set(math.MinInt64)
+	return o
+}
+
+// Drop counts a record that the operator did not pass on, under a reason such
+// as "malformed" and with a description of the record. Not for hot paths.
+func (o *Operator) Drop(reason, sample string) { o.drops.add(reason, sample) }
+
+// Drops returns what Drop recorded, by reason.
+func (o *Operator) Drops() map[string]Drops { return o.drops.snapshot() }
+
+// Drops is the records dropped for one reason.
+type Drops struct {
+	Count int64
+	// Samples describes the latest of them, oldest first.
+	Samples []string
+}
+
+const maxDropSamples = 20
+
+type dropLog struct {
+	mu       sync.Mutex
+	byReason map[string]*Drops
+}
+
+func (l *dropLog) add(reason, sample string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := l.byReason[reason]
+	if d == nil {
+		d = &Drops{}
+		if l.byReason == nil {
+			l.byReason = map[string]*Drops{}
+		}
+		l.byReason[reason] = d
+	}
+	d.Count++
+	if len(d.Samples) == maxDropSamples {
+		d.Samples = append(d.Samples[:0], d.Samples[1:]...)
+	}
+	d.Samples = append(d.Samples, sample)
+}
+
+func (l *dropLog) snapshot() map[string]Drops {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make(map[string]Drops, len(l.byReason))
+	for reason, d := range l.byReason {
+		out[reason] = Drops{Count: d.Count, Samples: append([]string(nil), d.Samples...)}
+	}
+	return out
+}
+
+// Task is the numbers of one subtask as a whole. The times are nanoseconds
+// since the task started.
+type Task struct {
+	Busy Timer
+	Idle Timer
+	// SoftBackPressured: not polling because an output has no credit.
+	// HardBackPressured: blocked in the middle of emitting.
+	SoftBackPressured Timer
+	HardBackPressured Timer
+	_                 pad
+}
+
+// Timer adds up the time spent in one state; the task is in exactly one state
+// at a time.
+type Timer struct{ total atomic.Int64 }
+
+func (t *Timer) Add(d time.Duration)  { t.total.Store(t.total.Load() + int64(d)) }
+func (t *Timer) Total() time.Duration { return time.Duration(t.total.Load()) }
+
+// SplitState says how a split takes part in event time.
+type SplitState int32
+
+const (
+	SplitActive SplitState = iota
+	SplitIdle
+	SplitPaused
+	SplitFinished
+)
+
+func (s SplitState) String() string {
+	return [...]string{"active", "idle", "paused", "finished"}[s]
+}
+
+// Split is the numbers of one split in a source subtask.
+type Split struct {
+	ID string
+	_  pad
+
+	NumRecordsIn Counter
+	// CurrentWatermark is the split's own, in milliseconds.
+	CurrentWatermark Gauge
+	// CurrentOffset is the next offset to read, EndOffset the split's end as
+	// last heard; -1 while unknown.
+	CurrentOffset Gauge
+	EndOffset     Gauge
+	// LastRecordAt is the wall clock at the last record, in milliseconds; 0 if
+	// there was none. LastEventTime is the largest event time.
+	LastRecordAt  Gauge
+	LastEventTime Gauge
+	// State is a SplitState.
+	State Gauge
+	_     pad
+}
+
+// NewSplit returns a split's numbers with their initial values.
+func NewSplit(id string) *Split {
+	s := &Split{ID: id}
+	s.CurrentWatermark.Set(math.MinInt64)
+	s.LastEventTime.Set(math.MinInt64)
+	s.CurrentOffset.Set(-1)
+	s.EndOffset.Set(-1)
+	return s
+}

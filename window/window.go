@@ -1,0 +1,75 @@
+// Package window is the vocabulary of windows: time windows, the assigners that
+// put records into them, and the panes that windowed streams produce.
+//
+// It holds types and pure functions only; the operators that keep window
+// contents and fire them are in internal/operator/windowed.
+package window
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// TimeWindow is the half-open interval [Start, End) of event or processing
+// time in milliseconds since the epoch (spec windows 1.1).
+type TimeWindow struct {
+	Start int64
+	End   int64
+}
+
+// GlobalWindow is the one window of the global assigner. Its MaxTimestamp is the
+// end of time.
+var GlobalWindow = TimeWindow{Start: math.MinInt64, End: math.MaxInt64}
+
+// MaxTimestamp returns the largest timestamp that belongs to the window.
+func (w TimeWindow) MaxTimestamp() int64 {
+	if w == GlobalWindow {
+		return math.MaxInt64
+	}
+	return w.End - 1
+}
+
+func (w TimeWindow) String() string {
+	if w == GlobalWindow {
+		return "[global]"
+	}
+	return fmt.Sprintf("[%s, %s)", formatMillis(w.Start), formatMillis(w.End))
+}
+
+func formatMillis(t int64) string {
+	return time.UnixMilli(t).UTC().Format("2006-01-02T15:04:05.999Z")
+}
+
+// Timing tells why a pane was produced.
+type Timing uint8
+
+const (
+	// OnTime: the watermark (or, in processing time, the clock) passed the
+	// end of the window for the first time.
+	OnTime Timing = iota
+	// Early: a trigger fired before the window's end.
+	Early
+	// Late: a late record within the allowed lateness updated a window that
+	// had fired.
+	Late
+)
+
+func (t Timing) String() string { return [...]string{"on-time", "early", "late"}[t] }
+
+// Pane is one result of a window: what the incremental window functions
+// produce.
+type Pane[K, V any] struct {
+	Key    K
+	Window TimeWindow
+	Value  V
+	Timing Timing
+}
+
+func (p Pane[K, V]) String() string {
+	s := fmt.Sprintf("%v %v %v", p.Key, p.Window, p.Value)
+	if p.Timing != OnTime {
+		s += " (" + p.Timing.String() + ")"
+	}
+	return s
+}
