@@ -1,0 +1,36 @@
+// Package format is the vocabulary between connectors, which move bytes, and
+// formats, which turn bytes into values and back.
+//
+// It holds interfaces only. Formats live in the packages below it (format/raw,
+// format/json and others); nothing here knows about topics, files or records.
+package format
+
+// Decoder turns the bytes of one record into a value. A decoder is used by all
+// subtasks of a source at once and must be safe for concurrent use.
+type Decoder[T any] interface {
+	// Decode decodes data into *into, which holds the zero value of T.
+	//
+	// data is valid only during the call: a decoder that keeps bytes of it
+	// copies them. After an error the contents of *into are not used. The
+	// error says what is wrong with the bytes; the connector adds where the
+	// record came from.
+	Decode(data []byte, into *T) error
+}
+
+// Encoder turns a value into the bytes of one record. An encoder is used by all
+// subtasks of a sink at once and must be safe for concurrent use.
+type Encoder[T any] interface {
+	// Encode appends the encoding of v to dst and returns the extended slice,
+	// as append does. It keeps neither dst nor the result. After an error the
+	// returned slice is not used.
+	Encode(dst []byte, v T) ([]byte, error)
+}
+
+// NullDecoder is implemented by decoders that have a value for a record without
+// one: in Kafka a null value, which a compacted topic reads as the deletion of
+// its key. Connectors pass such records on only to decoders that implement it.
+type NullDecoder[T any] interface {
+	// DecodeNull sets *into, which holds the zero value of T, to the value
+	// that stands for no value.
+	DecodeNull(into *T) error
+}
