@@ -1,0 +1,198 @@
+package keyed
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math"
+	"reflect"
+	"strconv"
+	"unsafe"
+)
+
+// layout is a key type taken apart into its leaves: what is left of structs and
+// arrays. Flink's tuple rule 31*h + hash(field) is linear, so the hash of any
+// nesting is the sum of its leaves' hashes, each times a power of 31.
+type layout struct {
+	leaves   []leaf
+	hasFloat bool
+}
+
+type leaf struct {
+	kind   reflect.Kind
+	weight uint32
+	offset uintptr
+}
+
+// compile takes a key type apart, or says why it cannot be one.
+func compile(t reflect.Type) (*layout, error) {
+	c := &layout{}
+	if err := c.add(t, 0, 1, ""); err != nil {
+		return nil, fmt.Errorf("%v cannot be a key type: %w", t, err)
+	}
+	return c, nil
+}
+
+// add appends the leaves of a value of type t at an offset. path says where it
+// is, for errors.
+func (c *layout) add(t reflect.Type, offset uintptr, weight uint32, path string) error {
+	switch t.Kind() {
+	case reflect.Struct:
+		return c.addStruct(t, offset, weight, path)
+	case reflect.Array:
+		size := t.Elem().Size()
+		for i := t.Len() - 1; i >= 0; i-- {
+			at := path + "[" + strconv.Itoa(i) + "]"
+			if err := c.add(t.Elem(), offset+uintptr(i)*size, weight, at); err != nil {
+				return err
+			}
+			weight *= 31
+		}
+		return nil
+	case reflect.Float32, reflect.Float64:
+		c.hasFloat = true
+	case reflect.String, reflect.Bool,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+	default:
+		return refuse(t, path)
+	}
+	c.leaves = append(c.leaves, leaf{kind: t.Kind(), weight: weight, offset: offset})
+	return nil
+}
+
+func (c *layout) addStruct(t reflect.Type, offset uintptr, weight uint32, path string) error {
+	if t.PkgPath() == "time" && t.Name() == "Time" {
+		return fmt.Errorf("%sequal instants differ as time.Time; use UnixMilli()", where(path))
+	}
+	for i := t.NumField() - 1; i >= 0; i-- {
+		f := t.Field(i)
+		if f.Name == "_" {
+			continue // == ignores it
+		}
+		if err := c.add(f.Type, offset+f.Offset, weight, path+"."+f.Name); err != nil {
+			return err
+		}
+		weight *= 31
+	}
+	return nil
+}
+
+func refuse(t reflect.Type, path string) error {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.UnsafePointer, reflect.Chan:
+		return fmt.Errorf("%s%v is an address, which is another one in every process; "+
+			"use the value it points to, or a string or integer that identifies it", where(path), t)
+	case reflect.Interface:
+		return fmt.Errorf("%s%v is an interface, whose values have no common hash; "+
+			"use a concrete type: a string, an integer, or a struct of them", where(path), t)
+	default:
+		return fmt.Errorf("%s%v has no hash; use a string, an integer, or a struct of them", where(path), t)
+	}
+}
+
+func where(path string) string {
+	if path == "" {
+		return ""
+	}
+	return "in " + path + ": "
+}
+
+// java returns the Java hash code of the key at p.
+func (c *layout) java(p unsafe.Pointer) uint32 {
+	var h uint32
+	for i := range c.leaves {
+		l := &c.leaves[i]
+		h += l.weight * l.java(p)
+	}
+	return h
+}
+
+// table returns a hash of the key at p that agrees with sameKey.
+// maphash.Comparable would do but for NaN, which it hashes at random.
+func (c *layout) table(p unsafe.Pointer) uint64 {
+	var h uint64
+	for i := range c.leaves {
+		l := &c.leaves[i]
+		var bits uint64
+		if l.kind == reflect.String {
+			bits = maphash.String(seed, *(*string)(unsafe.Add(p, l.offset)))
+		} else {
+			bits = l.bits(p)
+		}
+		h = maphash.Comparable(seed, [2]uint64{h, bits})
+	}
+	return h
+}
+
+func (l *leaf) java(key unsafe.Pointer) uint32 {
+	switch l.kind {
+	case reflect.String:
+		return javaString(*(*string)(unsafe.Add(key, l.offset)))
+	case reflect.Bool:
+		if l.bits(key) != 0 {
+			return 1231
+		}
+		return 1237
+	case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64, reflect.Uintptr, reflect.Float64:
+		v := l.bits(key)
+		return uint32(v) ^ uint32(v>>32)
+	default:
+		return uint32(l.bits(key))
+	}
+}
+
+// bits returns a leaf other than a string as an integer, sign-extended where it
+// is signed. Equal leaves have equal bits.
+func (l *leaf) bits(key unsafe.Pointer) uint64 {
+	p := unsafe.Add(key, l.offset)
+	switch l.kind {
+	case reflect.Int:
+		return uint64(*(*int)(p))
+	case reflect.Int8:
+		return uint64(*(*int8)(p))
+	case reflect.Int16:
+		return uint64(*(*int16)(p))
+	case reflect.Int32:
+		return uint64(*(*int32)(p))
+	case reflect.Uint:
+		return uint64(*(*uint)(p))
+	case reflect.Uintptr:
+		return uint64(*(*uintptr)(p))
+	case reflect.Uint8, reflect.Bool:
+		return uint64(*(*uint8)(p))
+	case reflect.Uint16:
+		return uint64(*(*uint16)(p))
+	case reflect.Uint32:
+		return uint64(*(*uint32)(p))
+	case reflect.Float32:
+		return uint64(float32Bits(*(*float32)(p)))
+	case reflect.Float64:
+		return float64Bits(*(*float64)(p))
+	default:
+		return *(*uint64)(p)
+	}
+}
+
+// float32Bits is Java's Float.floatToIntBits, with one zero instead of two.
+func float32Bits(f float32) uint32 {
+	switch {
+	case f != f:
+		return 0x7fc00000
+	case f == 0:
+		return 0
+	default:
+		return math.Float32bits(f)
+	}
+}
+
+// float64Bits is Java's Double.doubleToLongBits, with one zero instead of two.
+func float64Bits(f float64) uint64 {
+	switch {
+	case f != f:
+		return 0x7ff8000000000000
+	case f == 0:
+		return 0
+	default:
+		return math.Float64bits(f)
+	}
+}

@@ -1,0 +1,13 @@
+// Package keyed is what keyed operators keep by key: key groups and the hash
+// that assigns them, tables, timers and the in-memory state backend.
+//
+// A key's hash is computed once, when its record is partitioned, and travels
+// with it. Its upper 32 bits are Flink's key hash, which fixes the key group,
+// so that snapshots can move between engines; its lower 32 bits place the key
+// in a table of this process and mean nothing outside it. Nothing that can be
+// observed, least of all an order, depends on them.
+//
+// Everything here belongs to one subtask and is used by its goroutine alone:
+// no locks, no goroutines, no clock, no I/O. How state becomes bytes, and where
+// the bytes go, is package checkpoint's.
+package keyed
