@@ -73,14 +73,10 @@ func murmur(code uint32) uint32 {
 	h ^= h >> 13
 	h *= 0xc2b2ae35
 	h ^= h >> 16
-	switch {
-	case int32(h) >= 0:
-		return h
-	case h == 1<<31:
-		return 0
-	default:
-		return -h
-	}
+	// The absolute value, without a branch on what is a coin toss; that of
+	// MIN32, which has none, becomes 0.
+	sign := uint32(int32(h) >> 31)
+	return ((h ^ sign) - sign) &^ (1 << 31)
 }
 
 const (
@@ -105,18 +101,23 @@ func javaString(s string) uint32 {
 		}
 		h = h*pow31[8] + poly31(w)
 	}
-	rest := s[i:]
-	if len(rest) == 0 {
+	n := len(s) - i
+	if n == 0 {
 		return h
 	}
 	var w uint64
-	for j := range len(rest) {
-		w = w>>8 | uint64(rest[j])<<56
+	if i > 0 {
+		// The last eight bytes, less those that are done.
+		w = load8(s[len(s)-8:]) >> (8 * (8 - n)) << (8 * (8 - n))
+	} else {
+		for j := range n {
+			w = w>>8 | uint64(s[j])<<56
+		}
 	}
 	if w&highBits != 0 {
-		return javaRunes(h, rest)
+		return javaRunes(h, s[i:])
 	}
-	return h*pow31[len(rest)] + poly31(w)
+	return h*pow31[n] + poly31(w)
 }
 
 // load8 returns the first eight bytes of s, the first in the lowest place.
