@@ -1,9 +1,8 @@
 package exchange
 
 import (
-	"math/bits"
-
 	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/internal/keyed"
 )
 
 // Writer is one output edge of a subtask.
@@ -215,12 +214,12 @@ type hash[K comparable, T any] struct {
 	pool   *KeyedPool[K, T]
 	key    func(T) K
 	hash   func(K) uint64
-	groups groupTable
+	owners keyed.Assignment
 }
 
 // Hash sends records to the receiver that owns their key group. The key is
-// computed and hashed here, once, and both travel with the record. subtaskOf
-// maps the upper 32 bits of a hash to the receiver; see package keyed.
+// computed and hashed here, once, and both travel with the record. hasher is
+// keyed.HasherFor[K]'s.
 func Hash[K comparable, T any](key func(T) K, hasher func(K) uint64, maxParallelism int) WriterFactory {
 	return func(out *Outbox, channels []*Channel, _ int) Writer {
 		return &hash[K, T]{
@@ -228,7 +227,7 @@ func Hash[K comparable, T any](key func(T) K, hasher func(K) uint64, maxParallel
 			pool:   NewKeyedPool[K, T](),
 			key:    key,
 			hash:   hasher,
-			groups: newGroupTable(maxParallelism, len(channels)),
+			owners: keyed.NewAssignment(len(channels), maxParallelism),
 		}
 	}
 }
@@ -238,7 +237,7 @@ func (w *hash[K, T]) Write(p Payload) error {
 	for i, v := range b.Values {
 		k := w.key(v)
 		h := w.hash(k)
-		lane := w.groups.subtask(h)
+		lane := w.owners.Subtask(h)
 		ln := &w.lanes.lanes[lane]
 		if ln.pending == nil {
 			ln.pending = w.pool.Get()
@@ -255,31 +254,4 @@ func (w *hash[K, T]) Write(p Payload) error {
 	}
 	b.Release()
 	return nil
-}
-
-// groupTable maps a key hash to the subtask that owns its key group.
-type groupTable struct {
-	owner []int32
-	// mask is len(owner)-1 if that is a power of two, else 0.
-	mask uint32
-}
-
-func newGroupTable(maxParallelism, parallelism int) groupTable {
-	t := groupTable{owner: make([]int32, maxParallelism)}
-	for g := range t.owner {
-		t.owner[g] = int32(g * parallelism / maxParallelism)
-	}
-	if bits.OnesCount(uint(maxParallelism)) == 1 {
-		t.mask = uint32(maxParallelism - 1)
-	}
-	return t
-}
-
-// subtask takes a hash whose upper half is the non-negative murmur of the key.
-func (t *groupTable) subtask(h uint64) int {
-	m := uint32(h >> 32)
-	if t.mask != 0 {
-		return int(t.owner[m&t.mask])
-	}
-	return int(t.owner[m%uint32(len(t.owner))])
 }
