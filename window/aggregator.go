@@ -1,0 +1,68 @@
+package window
+
+// Aggregator folds the records of a window into one accumulator as they arrive,
+// so that a window keeps no records (spec windows 2.10). T is the records'
+// type, A the accumulator's, R the result's.
+//
+// One Aggregator value serves all keys and windows of all subtasks: it must not
+// have state of its own. It must give the same result however the records of a
+// window are split into accumulators and merged, as long as their order is kept:
+// sessions merge, and overlapping windows share the accumulators of the parts
+// they have in common.
+type Aggregator[T, A, R any] interface {
+	// New returns the accumulator of no records.
+	New() A
+	// Add returns acc with value added. It may change acc and return it, and
+	// may keep value.
+	Add(acc A, value T) A
+	// Merge returns a with all of b added. It may change a and return it. It
+	// must leave b as it is and must not keep any part of b that a later Add
+	// could change, because b may go on to be used.
+	Merge(a, b A) A
+	// Result returns the result of the records so far. It must leave acc as it
+	// is: a window can fire more than once.
+	Result(acc A) R
+}
+
+// Count counts records.
+func Count[T any]() Aggregator[T, int64, int64] { return count[T]{} }
+
+type count[T any] struct{}
+
+func (count[T]) New() int64               { return 0 }
+func (count[T]) Add(n int64, _ T) int64   { return n + 1 }
+func (count[T]) Merge(a, b int64) int64   { return a + b }
+func (count[T]) Result(n int64) (r int64) { return n }
+
+// Reduced is the accumulator of Reduce: a value, once there is one.
+type Reduced[T any] struct {
+	Value T
+	Set   bool
+}
+
+// Reduce combines records two by two. The function must be associative and must
+// not change its arguments.
+func Reduce[T any](combine func(a, b T) T) Aggregator[T, Reduced[T], T] {
+	return reduce[T]{combine}
+}
+
+type reduce[T any] struct{ combine func(a, b T) T }
+
+func (reduce[T]) New() Reduced[T] { return Reduced[T]{} }
+
+func (r reduce[T]) Add(acc Reduced[T], value T) Reduced[T] {
+	if !acc.Set {
+		return Reduced[T]{value, true}
+	}
+	acc.Value = r.combine(acc.Value, value)
+	return acc
+}
+
+func (r reduce[T]) Merge(a, b Reduced[T]) Reduced[T] {
+	if !b.Set {
+		return a
+	}
+	return r.Add(a, b.Value)
+}
+
+func (reduce[T]) Result(acc Reduced[T]) T { return acc.Value }
