@@ -1,0 +1,54 @@
+# Any Go from 1.21 fetches the toolchain that go.mod names.
+export GOTOOLCHAIN := auto
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+# The tag adds the tests that run Kafka clients in a testing/synctest bubble. It also makes franz-go's mutexes
+# visible to the bubble; `make integration` runs the client with its ordinary ones.
+TEST_TAGS := synctests
+ALL_TAGS := synctests,integration,flink
+
+PKG ?= ./...
+BENCH ?= .
+COUNT ?= 6
+BUDGET ?= 10m
+
+.DEFAULT_GOAL := help
+.PHONY: help build vet lint test integration demo bench fuzz-flink cover clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/lowwater, static
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/lowwater ./cmd/lowwater
+
+vet: ## gofmt, and go vet on all build tags
+	@unformatted=$$("$$(go env GOROOT)/bin/gofmt" -l .) || exit 1; \
+	if [ -n "$$unformatted" ]; then echo "not gofmt-ed (run gofmt -w on them):"; echo "$$unformatted"; exit 1; fi
+	go vet -tags $(ALL_TAGS) ./...
+
+lint: vet ## vet, and the style rules of internal/lint
+	go test ./internal/lint
+
+test: vet ## vet, and all tests that need nothing but Go, with the race detector (PKG=./...)
+	go test -race -tags $(TEST_TAGS) $(PKG)
+
+integration: ## the tests against a real Apache Kafka, started and stopped here (KAFKA_PORT=19092)
+	test/integration/run.sh
+
+demo: ## a job on an embedded broker, with its Web UI
+	go run ./cmd/lowwater demo
+
+bench: ## benchmarks, for benchstat (PKG=./... BENCH=. COUNT=6)
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKG)
+
+fuzz-flink: ## random jobs on lowwater and on a real Flink until BUDGET is used up (BUDGET=10m)
+	LOWWATER_FUZZ_BUDGET=$(BUDGET) go test -tags flink -count 1 -timeout 0 ./test/fuzzflink/...
+
+cover: ## test coverage in build/cover.html (PKG=./...)
+	@mkdir -p build
+	go test -tags $(TEST_TAGS) -coverprofile build/cover.out -coverpkg ./... $(PKG)
+	go tool cover -html build/cover.out -o build/cover.html
+	go tool cover -func build/cover.out | tail -n 1
+
+clean: ## remove what was built here; fetched Kafka and Flink stay in the user's cache
+	rm -rf bin build
