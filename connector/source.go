@@ -3,6 +3,8 @@ package connector
 import (
 	"context"
 	"log/slog"
+
+	"github.com/lowwater/lowwater/eventtime"
 )
 
 // Boundedness says whether a source ends by itself.
@@ -121,27 +123,13 @@ type SplitPositions interface {
 }
 
 // TimestampType says what a record timestamp means.
-type TimestampType uint8
+type TimestampType = eventtime.TimestampType
 
 const (
-	// NoTimestamp: the record has no timestamp.
-	NoTimestamp TimestampType = iota
-	// CreateTime: set by the producer.
-	CreateTime
-	// LogAppendTime: set by the broker on arrival.
-	LogAppendTime
+	NoTimestamp   = eventtime.NoTimestamp
+	CreateTime    = eventtime.CreateTime
+	LogAppendTime = eventtime.LogAppendTime
 )
-
-func (t TimestampType) String() string {
-	switch t {
-	case CreateTime:
-		return "CreateTime"
-	case LogAppendTime:
-		return "LogAppendTime"
-	default:
-		return "NoTimestamp"
-	}
-}
 
 // ReaderOutput is where a reader puts its records. It is valid only during Poll.
 type ReaderOutput[T any] interface {

@@ -1,0 +1,198 @@
+package eventtime
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// DefaultAlignmentInterval is Flink's interval between two alignment checks.
+const DefaultAlignmentInterval = time.Second
+
+// WatermarkStrategy says how event time is derived from the records of a source
+// (spec watermarks 4). It is an immutable value: the With methods return a
+// changed copy, and where one is called twice the last call counts.
+//
+// Wrong arguments are remembered and reported by Validate, which the engine
+// calls while the job is built. The zero WatermarkStrategy is refused: a source
+// that is to have no watermarks says so with NoWatermarks.
+type WatermarkStrategy[T any] struct {
+	name         string
+	newGenerator func() WatermarkGenerator[T]
+	assigner     func(T, RecordTime) int64
+	idleness     time.Duration
+	alignment    Alignment
+	errs         error
+}
+
+// Alignment makes sources wait for each other (spec watermarks 6). The zero
+// value means off.
+type Alignment struct {
+	// Group is the name, unique in the job, that aligned sources share.
+	Group string
+	// MaxDrift is how far a source may run ahead of the group's slowest.
+	MaxDrift time.Duration
+	// UpdateInterval is the time between two reports and announcements.
+	UpdateInterval time.Duration
+}
+
+// ForBoundedOutOfOrderness is for records that arrive at most bound later than
+// a record with a larger timestamp. The watermark, emitted periodically, is the
+// largest timestamp minus bound minus 1 ms. bound must not be negative.
+func ForBoundedOutOfOrderness[T any](bound time.Duration) WatermarkStrategy[T] {
+	s := WatermarkStrategy[T]{
+		name:         "bounded-out-of-orderness " + formatDuration(bound),
+		newGenerator: func() WatermarkGenerator[T] { return newBoundedOutOfOrderness[T](bound) },
+	}
+	if bound < 0 {
+		s.fail("ForBoundedOutOfOrderness(%v): the bound must be 0 or more", bound)
+	}
+	return s
+}
+
+// ForMonotonousTimestamps is for splits whose timestamps never fall. It is the
+// same as a bound of 0: equal timestamps may still follow.
+func ForMonotonousTimestamps[T any]() WatermarkStrategy[T] {
+	s := ForBoundedOutOfOrderness[T](0)
+	s.name = "monotonous-timestamps"
+	return s
+}
+
+// NoWatermarks never emits a watermark: event-time windows and timers behind it
+// fire at the end of a bounded input only.
+func NoWatermarks[T any]() WatermarkStrategy[T] {
+	return WatermarkStrategy[T]{
+		name:         "no-watermarks",
+		newGenerator: func() WatermarkGenerator[T] { return noWatermarks[T]{} },
+	}
+}
+
+// ForGenerator uses generators of one's own. newGenerator is called for every
+// split and must return a new generator each time.
+func ForGenerator[T any](newGenerator func() WatermarkGenerator[T]) WatermarkStrategy[T] {
+	s := WatermarkStrategy[T]{name: "custom generator", newGenerator: newGenerator}
+	if newGenerator == nil {
+		s.fail("ForGenerator(nil): a function that returns a generator is needed")
+	}
+	return s
+}
+
+// WithTimestampAssigner makes assign determine the event time of a record. It
+// gets the record and the timestamp that the record came with, both in
+// milliseconds since the epoch; MinTimestamp means none. Without an assigner
+// records keep the timestamp they came with.
+func (s WatermarkStrategy[T]) WithTimestampAssigner(assign func(value T, recordMillis int64) int64) WatermarkStrategy[T] {
+	if assign == nil {
+		s.fail("WithTimestampAssigner(nil): a function is needed; without the call records keep their own timestamp")
+		return s
+	}
+	s.assigner = func(value T, t RecordTime) int64 { return assign(value, t.Millis) }
+	return s
+}
+
+// WithRecordTimestampAssigner is WithTimestampAssigner for assigners that want
+// to know who set the record's own timestamp.
+func (s WatermarkStrategy[T]) WithRecordTimestampAssigner(assign func(value T, t RecordTime) int64) WatermarkStrategy[T] {
+	if assign == nil {
+		s.fail("WithRecordTimestampAssigner(nil): a function is needed; without the call records keep their own timestamp")
+		return s
+	}
+	s.assigner = assign
+	return s
+}
+
+// WithIdleness lets a split go idle when it had no record for more than
+// timeout, so that it no longer holds the watermark back (spec watermarks
+// 4.8-4.10). The time counts while the split could have been read: not under
+// back pressure and not while alignment holds it. It is checked at the
+// auto-watermark interval only. timeout must be positive.
+func (s WatermarkStrategy[T]) WithIdleness(timeout time.Duration) WatermarkStrategy[T] {
+	if timeout <= 0 {
+		s.fail("WithIdleness(%v): the timeout must be more than 0", timeout)
+		return s
+	}
+	s.idleness = timeout
+	return s
+}
+
+// WithWatermarkAlignment stops reading splits and subtasks that are more than
+// maxDrift ahead of the slowest source of the group (spec watermarks 6). The
+// group's name is shared by all sources of the job that are to stay together;
+// maxDrift must not be negative and updateInterval must be at least a
+// millisecond (DefaultAlignmentInterval is Flink's default).
+func (s WatermarkStrategy[T]) WithWatermarkAlignment(group string, maxDrift, updateInterval time.Duration) WatermarkStrategy[T] {
+	call := fmt.Sprintf("WithWatermarkAlignment(%q, %v, %v)", group, maxDrift, updateInterval)
+	if group == "" {
+		s.fail("%s: the group must have a name", call)
+	}
+	if maxDrift < 0 {
+		s.fail("%s: the maximum drift must be 0 or more", call)
+	}
+	if updateInterval < time.Millisecond {
+		s.fail("%s: the update interval must be 1ms or more", call)
+	}
+	s.alignment = Alignment{Group: group, MaxDrift: maxDrift, UpdateInterval: updateInterval}
+	return s
+}
+
+func (s *WatermarkStrategy[T]) fail(format string, args ...any) {
+	s.errs = errors.Join(s.errs, fmt.Errorf("eventtime."+format, args...))
+}
+
+// Validate reports all wrong arguments, each with the call it was passed to, or
+// that there is no strategy at all.
+func (s WatermarkStrategy[T]) Validate() error {
+	if s.name == "" {
+		return errors.Join(s.errs, errors.New("eventtime.WatermarkStrategy: the zero value is not a strategy; "+
+			"use ForBoundedOutOfOrderness, ForMonotonousTimestamps, ForGenerator or NoWatermarks"))
+	}
+	return s.errs
+}
+
+// NewGenerator returns a new generator. The strategy must be valid.
+func (s WatermarkStrategy[T]) NewGenerator() WatermarkGenerator[T] { return s.newGenerator() }
+
+// TimestampAssigner returns the function that determines event time, nil if
+// records keep the timestamp they came with.
+func (s WatermarkStrategy[T]) TimestampAssigner() func(T, RecordTime) int64 { return s.assigner }
+
+// Idleness returns the idle timeout, 0 if splits do not go idle.
+func (s WatermarkStrategy[T]) Idleness() time.Duration { return s.idleness }
+
+// Alignment returns the alignment parameters and whether alignment is on.
+func (s WatermarkStrategy[T]) Alignment() (Alignment, bool) {
+	return s.alignment, s.alignment.Group != ""
+}
+
+// String describes the strategy for plans, such as
+// "bounded-out-of-orderness 20s, idleness 1m".
+func (s WatermarkStrategy[T]) String() string {
+	if s.name == "" {
+		return "no strategy"
+	}
+	parts := []string{s.name}
+	if s.assigner != nil {
+		parts = append(parts, "timestamp assigner")
+	}
+	if s.idleness > 0 {
+		parts = append(parts, "idleness "+formatDuration(s.idleness))
+	}
+	if a, on := s.Alignment(); on {
+		parts = append(parts, fmt.Sprintf("alignment in group %s with drift %s every %s",
+			a.Group, formatDuration(a.MaxDrift), formatDuration(a.UpdateInterval)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// formatDuration is Duration.String without zero units at the end.
+func formatDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
