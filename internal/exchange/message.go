@@ -18,23 +18,24 @@ const (
 	Watermark
 	// Status carries Idle: whether the sender takes part in event time.
 	Status
-	// Barrier separates the records of two checkpoints.
-	Barrier
 	// EndOfData is the last message of a channel.
 	EndOfData
 )
 
 func (k Kind) String() string {
-	return [...]string{"records", "watermark", "status", "barrier", "end-of-data"}[k]
+	return [...]string{"records", "watermark", "status", "end-of-data"}[k]
 }
 
 // Message is what travels on a channel, in order: a batch or one signal.
 type Message struct {
 	Kind Kind
 	Idle bool
+	// Drained is set on an EndOfData behind the final watermark of input that
+	// really ended; unset, the job was stopped in the middle.
+	Drained bool
 	// Channel is the receiver's number of the channel; Send sets it.
 	Channel int32
-	// Time is the watermark in milliseconds, or the id of a barrier.
+	// Time is the watermark in milliseconds.
 	Time    int64
 	Payload Payload
 }
