@@ -9,6 +9,7 @@ package metric
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,6 +47,9 @@ type Operator struct {
 	NumLateRecordsDropped Counter
 	NumLateRecords        Counter
 	_                     pad
+
+	// Splits is what a source subtask reads at the moment.
+	Splits SplitSet
 
 	drops dropLog
 }
@@ -102,7 +106,7 @@ func (l *dropLog) snapshot() map[string]Drops {
 	defer l.mu.Unlock()
 	out := make(map[string]Drops, len(l.byReason))
 	for reason, d := range l.byReason {
-		out[reason] = Drops{Count: d.Count, Samples: append([]string(nil), d.Samples...)}
+		out[reason] = Drops{Count: d.Count, Samples: slices.Clone(d.Samples)}
 	}
 	return out
 }
@@ -159,6 +163,25 @@ type Split struct {
 	// State is a SplitState.
 	State Gauge
 	_     pad
+}
+
+// SplitSet is a set of splits, in the order in which they were added.
+type SplitSet struct {
+	mu   sync.Mutex
+	list []*Split
+}
+
+func (s *SplitSet) Add(split *Split) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = append(s.list, split)
+}
+
+// All returns the splits as of now.
+func (s *SplitSet) All() []*Split {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.list)
 }
 
 // NewSplit returns a split's numbers with their initial values.

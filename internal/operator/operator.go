@@ -10,7 +10,10 @@ package operator
 import (
 	"context"
 	"log/slog"
+	"sync"
+	"time"
 
+	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/metric"
 )
@@ -30,9 +33,44 @@ type Operator interface {
 	Watermark(t int64) error
 	// Status tells that the operator's combined input went idle or active.
 	Status(idle bool) error
-	// Finish is called at the end of all input, after the last watermark.
-	// It is not called when the job is cancelled.
+	// Finish is called at the end of all input, after the last watermark. It is
+	// not called when the job is stopped in the middle or cancelled.
 	Finish() error
+	// Close is called exactly once if Open was, also after errors.
+	Close() error
+}
+
+// Flusher is implemented by operators that hold records back for the outside, such
+// as sinks. Flush is called after the last input, both at the end of input (after
+// Finish) and when the job is stopped gracefully, but not when it is cancelled.
+type Flusher interface {
+	Flush() error
+}
+
+// BackPressured is implemented by operators whose idle clocks stand still under back
+// pressure (spec watermarks 4.10).
+type BackPressured interface {
+	// BackPressure tells of every change: soft, an output has no credit and the
+	// task takes no input; hard, an emission is blocked.
+	BackPressure(soft, hard bool)
+}
+
+// Source is the head of a source task. Its methods are called by the subtask's
+// goroutine and never block, except where an Output does.
+type Source interface {
+	// Open opens the reader. Splits known at the start are added before the
+	// first Poll.
+	Open(rt *Runtime, out Output) error
+	AddSplits(splits []connector.Split) error
+	NoMoreSplits()
+	// Poll emits what is at hand, at most about a batch.
+	Poll() (connector.PollStatus, error)
+	// Available delivers when Poll is worth calling again.
+	Available() <-chan struct{}
+	BackPressured
+	// EndOfInput emits the final watermark. It is called after Poll answered
+	// EndOfInput.
+	EndOfInput() error
 	// Close is called exactly once if Open was, also after errors.
 	Close() error
 }
@@ -61,9 +99,54 @@ type Runtime struct {
 	Logger  *slog.Logger
 	Metrics *metric.Operator
 	Timers  ProcessingTime
-	// SplitName resolves the split number of an Origin to the source and the
-	// split, for messages.
-	SplitName func(split uint32) (source, splitID string)
+	// Splits numbers the splits of all sources of the job.
+	Splits *SplitRegistry
+	// WatermarkInterval is the time between two periodic calls of a watermark
+	// generator; 0 means none.
+	WatermarkInterval time.Duration
+}
+
+// SplitRegistry numbers the splits of a job for connector.Origin. It is safe for
+// concurrent use; look-ups happen once a split or once a message, never once a
+// record.
+type SplitRegistry struct {
+	mu    sync.Mutex
+	names []SplitName
+	byID  map[SplitName]uint32
+}
+
+// SplitName places a split within a job.
+type SplitName struct {
+	Source string
+	Split  string
+}
+
+// Number returns the number of a split, from 1, the same for every call.
+func (r *SplitRegistry) Number(source, split string) uint32 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := SplitName{source, split}
+	if n, ok := r.byID[name]; ok {
+		return n
+	}
+	if r.byID == nil {
+		r.byID = map[SplitName]uint32{}
+	}
+	r.names = append(r.names, name)
+	n := uint32(len(r.names))
+	r.byID[name] = n
+	return n
+}
+
+// Name returns what a number stands for; ok is false for numbers that were
+// never given out, such as the 0 of an unknown origin.
+func (r *SplitRegistry) Name(number uint32) (name SplitName, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if number == 0 || int(number) > len(r.names) {
+		return SplitName{}, false
+	}
+	return r.names[number-1], true
 }
 
 // ProcessingTime is the wall clock of a subtask.

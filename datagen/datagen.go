@@ -1,0 +1,239 @@
+// Package datagen makes records without an outside system: from a slice, or from a
+// function at a limited rate. It is for demos, tests and benchmarks.
+//
+// Its sources have no positions worth keeping: restarted, they begin again.
+package datagen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/eventtime"
+)
+
+// Option is a setting of a generator.
+type Option func(*settings)
+
+type settings struct {
+	splits int
+	count  int64
+	rate   float64
+}
+
+// Splits sets the number of splits, and so the largest useful parallelism. The
+// default is 1. Split s of n makes the records number s, s+n, s+2n, ...
+func Splits(n int) Option { return func(s *settings) { s.splits = n } }
+
+// Count makes the source bounded: it ends after n records in all.
+func Count(n int64) Option { return func(s *settings) { s.count = n } }
+
+// RatePerSecond limits how many records all splits make together per second. The
+// default is no limit.
+func RatePerSecond(r float64) Option { return func(s *settings) { s.rate = r } }
+
+// Source makes records by calling a function.
+type Source[T any] struct {
+	settings
+	make func(n int64) T
+}
+
+// NewSource returns a source of the records make(0), make(1), ... Their record
+// timestamp is the wall clock when they are made. make is called by several
+// subtasks at once if there are several splits.
+func NewSource[T any](make func(n int64) T, options ...Option) *Source[T] {
+	s := &Source[T]{settings{splits: 1, count: -1}, make}
+	for _, o := range options {
+		o(&s.settings)
+	}
+	return s
+}
+
+// Validate implements connector.Source.
+func (s *Source[T]) Validate() error {
+	var errs []error
+	if s.make == nil {
+		errs = append(errs, errors.New("datagen.NewSource: the function is nil"))
+	}
+	if s.splits < 1 || s.splits > maxSplits {
+		errs = append(errs, fmt.Errorf("datagen.Splits(%d): must be from 1 to %d", s.splits, maxSplits))
+	}
+	if s.count < -1 {
+		errs = append(errs, fmt.Errorf("datagen.Count(%d): must not be negative", s.count))
+	}
+	if s.rate < 0 || s.rate != s.rate {
+		errs = append(errs, fmt.Errorf("datagen.RatePerSecond(%v): must be positive", s.rate))
+	}
+	return errors.Join(errs...)
+}
+
+const maxSplits = 1 << 15
+
+// Boundedness implements connector.Source.
+func (s *Source[T]) Boundedness() connector.Boundedness { return s.count >= 0 }
+
+// NewEnumerator implements connector.Source.
+func (s *Source[T]) NewEnumerator(context.Context, connector.SourceRuntime) (connector.Enumerator, error) {
+	e := &enumerator{}
+	for i := range s.splits {
+		e.splits = append(e.splits, split(i))
+	}
+	return e, nil
+}
+
+// NewReader implements connector.Source.
+func (s *Source[T]) NewReader(context.Context, connector.ReaderRuntime) (connector.Reader[T], error) {
+	return &reader[T]{source: s, wake: make(chan struct{}, 1)}, nil
+}
+
+// split is the number of a split.
+type split int
+
+// ID implements connector.Split.
+func (s split) ID() string { return fmt.Sprintf("split-%d", int(s)) }
+
+type enumerator struct {
+	splits     []connector.Split
+	discovered bool
+}
+
+func (e *enumerator) Discover(context.Context) ([]connector.Split, error) {
+	if e.discovered {
+		return nil, nil
+	}
+	e.discovered = true
+	return e.splits, nil
+}
+
+func (e *enumerator) Owner(s connector.Split, parallelism int) int {
+	return int(s.(split)) % parallelism
+}
+
+func (e *enumerator) Close() error { return nil }
+
+// progress is how far one split is.
+type progress struct {
+	id       string
+	next     int64 // the next record's number
+	made     int64
+	finished bool
+}
+
+type reader[T any] struct {
+	source *Source[T]
+	splits []*progress
+	turn   int
+	noMore bool
+	ended  int
+
+	started time.Time
+	wake    chan struct{}
+	timer   *time.Timer
+	offsets []int64
+}
+
+func (r *reader[T]) AddSplits(splits []connector.Split) error {
+	for _, s := range splits {
+		r.splits = append(r.splits, &progress{id: s.ID(), next: int64(s.(split))})
+	}
+	return nil
+}
+
+func (r *reader[T]) NoMoreSplits() { r.noMore = true }
+
+func (r *reader[T]) Available() <-chan struct{} { return r.wake }
+
+// Poll makes up to a batch of one split, the splits taking turns.
+func (r *reader[T]) Poll(out connector.ReaderOutput[T]) (connector.PollStatus, error) {
+	if r.started.IsZero() {
+		r.started = time.Now()
+	}
+	for range r.splits {
+		p := r.splits[r.turn]
+		r.turn = (r.turn + 1) % len(r.splits)
+		if p.finished {
+			continue
+		}
+		n := r.allowed(p)
+		if n > 0 {
+			if err := r.emit(p, n, out); err != nil {
+				return 0, err
+			}
+		}
+		if r.source.count >= 0 && p.next >= r.source.count {
+			p.finished = true
+			r.ended++
+			if err := out.FinishSplit(p.id); err != nil {
+				return 0, err
+			}
+		}
+		if n > 0 {
+			return connector.MoreAvailable, nil
+		}
+	}
+	if r.noMore && r.ended == len(r.splits) {
+		return connector.EndOfInput, nil
+	}
+	r.sleep()
+	return connector.NothingAvailable, nil
+}
+
+// allowed returns how many records p may make now.
+func (r *reader[T]) allowed(p *progress) int {
+	n := int64(connector.BatchSize)
+	if r.source.rate > 0 {
+		n = min(n, r.due()-p.made)
+	}
+	if c := r.source.count; c >= 0 {
+		step := int64(r.source.splits)
+		n = min(n, (c-p.next+step-1)/step)
+	}
+	return int(max(n, 0))
+}
+
+// due is how many records a split should have made by now.
+func (r *reader[T]) due() int64 {
+	return 1 + int64(time.Since(r.started).Seconds()*r.source.rate/float64(r.source.splits))
+}
+
+// sleep asks for a wake-up when the next record is due.
+func (r *reader[T]) sleep() {
+	if r.source.rate == 0 || len(r.splits) == 0 || r.ended == len(r.splits) {
+		return
+	}
+	at := float64(r.due()) * float64(r.source.splits) / r.source.rate
+	wait := max(time.Until(r.started.Add(time.Duration(at*float64(time.Second)))), time.Millisecond)
+	if r.timer == nil {
+		r.timer = time.AfterFunc(wait, r.signal)
+		return
+	}
+	r.timer.Reset(wait)
+}
+
+func (r *reader[T]) signal() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (r *reader[T]) emit(p *progress, n int, out connector.ReaderOutput[T]) error {
+	b, now := out.Batch(), time.Now().UnixMilli()
+	r.offsets = r.offsets[:0]
+	for range n {
+		b.Append(r.source.make(p.next), now, 0)
+		r.offsets = append(r.offsets, p.made)
+		p.next += int64(r.source.splits)
+		p.made++
+	}
+	return out.Emit(p.id, b, r.offsets, eventtime.CreateTime)
+}
+
+func (r *reader[T]) Close() error {
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package lowwater
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/lowwater/lowwater/internal/exchange"
+	"github.com/lowwater/lowwater/internal/graph"
+	"github.com/lowwater/lowwater/internal/job"
+)
+
+// DefaultWatermarkInterval is the time between two periodic watermarks unless
+// WithAutoWatermarkInterval says otherwise, Flink's default (spec watermarks 4.7).
+const DefaultWatermarkInterval = 200 * time.Millisecond
+
+// DefaultStopTimeout is how long a graceful stop may take unless WithStopTimeout
+// says otherwise.
+const DefaultStopTimeout = 30 * time.Second
+
+// Environment is a job under construction. It is not safe for concurrent use,
+// and runs one job: build a new one for the next.
+type Environment struct {
+	graph    graph.Graph
+	options  job.Options
+	errs     []error
+	executed bool
+}
+
+// Option is a setting of an Environment.
+type Option func(*Environment)
+
+// WithParallelism sets the number of subtasks of every operator that does not
+// set its own; the default is the number of CPUs. Kafka sources without a parallelism
+// of their own take no more subtasks than they have partitions.
+func WithParallelism(n int) Option {
+	return func(e *Environment) {
+		if n < 1 || n > graph.MaxKeyGroups {
+			e.errs = append(e.errs, fmt.Errorf("WithParallelism(%d): must be from 1 to %d", n, graph.MaxKeyGroups))
+			return
+		}
+		e.graph.Parallelism = n
+	}
+}
+
+// WithMaxParallelism sets the number of key groups, which limits the parallelism
+// that a job's keyed state can ever be spread over. The default is Flink's, derived
+// from the parallelism (spec windows 5.1).
+func WithMaxParallelism(n int) Option {
+	return func(e *Environment) {
+		if n < 1 || n > graph.MaxKeyGroups {
+			e.errs = append(e.errs, fmt.Errorf("WithMaxParallelism(%d): must be from 1 to %d", n, graph.MaxKeyGroups))
+			return
+		}
+		e.graph.MaxParallelism = n
+	}
+}
+
+// WithAutoWatermarkInterval sets the time between two periodic watermarks. 0 turns
+// them off: periodic generators then emit nothing and idleness is never detected
+// (spec watermarks 4.7).
+func WithAutoWatermarkInterval(d time.Duration) Option {
+	return func(e *Environment) {
+		if d < 0 || d != d.Truncate(time.Millisecond) {
+			e.errs = append(e.errs, fmt.Errorf("WithAutoWatermarkInterval(%v): must be 0 or whole milliseconds", d))
+			return
+		}
+		e.options.WatermarkInterval = d
+	}
+}
+
+// WithStopTimeout sets how long a graceful stop may take before the job is
+// cancelled instead.
+func WithStopTimeout(d time.Duration) Option {
+	return func(e *Environment) {
+		if d <= 0 {
+			e.errs = append(e.errs, fmt.Errorf("WithStopTimeout(%v): must be positive", d))
+			return
+		}
+		e.options.StopTimeout = d
+	}
+}
+
+// WithLogger sets where the job's warnings and errors go; the default is
+// slog.Default.
+func WithLogger(l *slog.Logger) Option {
+	return func(e *Environment) {
+		if l == nil {
+			e.errs = append(e.errs, errors.New("WithLogger: the logger is nil"))
+			return
+		}
+		e.options.Logger = l
+	}
+}
+
+// NewEnvironment returns an empty job.
+func NewEnvironment(options ...Option) *Environment {
+	e := &Environment{
+		graph: graph.Graph{Parallelism: runtime.GOMAXPROCS(0)},
+		options: job.Options{
+			Logger:            slog.Default(),
+			WatermarkInterval: DefaultWatermarkInterval,
+			StopTimeout:       DefaultStopTimeout,
+			Credits:           exchange.DefaultCredits,
+		},
+	}
+	for _, o := range options {
+		o(e)
+	}
+	return e
+}
+
+// Execute runs the job to its end. It returns
+//   - all build errors, before anything runs, if there are any;
+//   - nil when the input has ended or, once ctx is done, when the job has stopped
+//     gracefully: sources stop reading, records under way reach the sinks and are
+//     flushed, windows still open do not fire. A stop that takes longer than
+//     WithStopTimeout is ErrStopTimeout;
+//   - otherwise the first error of the job. Errors of operators and user functions,
+//     panics included, are *OperatorError.
+//
+// When Execute returns, all goroutines of the job are gone.
+func (e *Environment) Execute(ctx context.Context, name string) error {
+	j, err := e.Start(ctx, name)
+	if err != nil {
+		return err
+	}
+	return j.Wait()
+}
+
+// Start starts the job and returns while it runs. ctx and errors are as for Execute.
+func (e *Environment) Start(ctx context.Context, name string) (*Job, error) {
+	if e.executed {
+		return nil, fmt.Errorf("job %q: this environment has run already: build a new one with NewEnvironment", name)
+	}
+	if err := errors.Join(append(e.errs, e.graph.Validate())...); err != nil {
+		return nil, fmt.Errorf("job %q: %w", name, err)
+	}
+	e.executed = true
+	e.graph.Name = name
+	j, err := job.Start(ctx, &e.graph, e.options)
+	if err != nil {
+		return nil, fmt.Errorf("job %q: %w", name, err)
+	}
+	return &Job{j}, nil
+}
+
+// fail remembers a build error.
+func (e *Environment) fail(format string, args ...any) {
+	e.errs = append(e.errs, fmt.Errorf("%s: %w", callSite(), fmt.Errorf(format, args...)))
+}
+
+// addNode makes a node and remembers where in the author's code.
+func (e *Environment) addNode(n *graph.Node) *graph.Node {
+	n.Where = callSite()
+	return e.graph.Add(n)
+}
+
+// callSite returns file:line of the innermost caller outside this package.
+func callSite() string {
+	const self = "github.com/lowwater/lowwater."
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		f, more := frames.Next()
+		if !strings.HasPrefix(f.Function, self) || strings.HasSuffix(f.File, "_test.go") {
+			return fmt.Sprintf("%s:%d", shortFile(f.File), f.Line)
+		}
+		if !more {
+			return "unknown"
+		}
+	}
+}
+
+// shortFile keeps the last two parts of a path.
+func shortFile(path string) string {
+	parts := strings.Split(path, "/")
+	return strings.Join(parts[max(0, len(parts)-2):], "/")
+}

@@ -1,0 +1,152 @@
+// Package graph describes a job before it runs: nodes, edges, names, uids,
+// parallelism, and how nodes are chained into vertices. It also holds the plan
+// checks that warn before a job starts.
+//
+// It deploys nothing and connects to nothing; what it knows about the outside,
+// such as a source's number of splits, it is told.
+package graph
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/internal/exchange"
+	"github.com/lowwater/lowwater/internal/keyed"
+	"github.com/lowwater/lowwater/internal/operator"
+)
+
+// Partitioning says how an edge distributes records over the receiver's
+// subtasks.
+type Partitioning uint8
+
+const (
+	// Auto is forward where sender and receiver have the same parallelism,
+	// otherwise rebalance.
+	Auto Partitioning = iota
+	Forward
+	Rebalance
+	Broadcast
+	Hash
+)
+
+func (p Partitioning) String() string {
+	return [...]string{"AUTO", "FORWARD", "REBALANCE", "BROADCAST", "HASH"}[p]
+}
+
+// Edge connects an output of one node with an input of another.
+type Edge struct {
+	From *Node
+	// Output is the id of a side output, empty for the main output.
+	Output string
+	To     *Node
+	// Input is the receiver's logical input; several edges into one input are a
+	// union.
+	Input        int
+	Partitioning Partitioning
+	// NewWriter builds the edge's partitioner once Partitioning is resolved.
+	NewWriter func(p Partitioning, maxParallelism int) exchange.WriterFactory
+	// Copy duplicates a batch of this edge's type for a second consumer.
+	Copy func(exchange.Payload) exchange.Payload
+}
+
+// Node is one operator of the job.
+type Node struct {
+	ID   int
+	Name string
+	// UID identifies the node's state over versions of the job; empty if the
+	// author gave none.
+	UID string
+	// Parallelism is 0 until set by the author or resolved by the plan.
+	Parallelism int
+	// MaxParallelism is the number of key groups; 0 until set or resolved.
+	MaxParallelism  int
+	DisableChaining bool
+	// Where is the file and line of the API call that made the node.
+	Where string
+
+	Inputs  []*Edge
+	Outputs []*Edge
+
+	// Exactly one of NewSource and NewOperator is set.
+	NewSource   func() operator.Source
+	NewOperator func() operator.Operator
+	// Source is set on sources.
+	Source *SourceInfo
+
+	// EventTime is set on operators that wait for watermarks.
+	EventTime bool
+	// Watermarks describes the strategy of a source or of an
+	// assign-timestamps operator; nil on all others.
+	Watermarks *WatermarkInfo
+
+	// WantsConsumer is set on nodes that are useless without a consumer, that is
+	// on all but sinks.
+	WantsConsumer bool
+
+	explicit bool
+}
+
+// SourceInfo is what the plan needs to know about a source.
+type SourceInfo struct {
+	Bounded bool
+	// MaxParallelism limits the parallelism of sources that cannot be read in
+	// parallel; 0 means no limit.
+	MaxParallelism int
+	// Splits is the number of splits found at start, -1 while unknown.
+	Splits int
+	// NewEnumerator connects to the source.
+	NewEnumerator func(ctx context.Context, rt connector.SourceRuntime) (connector.Enumerator, error)
+}
+
+// WatermarkInfo is what the plan needs to know about a watermark strategy.
+type WatermarkInfo struct {
+	Description string
+	// None is true if the strategy emits no watermarks at all.
+	None     bool
+	Idleness bool
+}
+
+// Graph is a job's nodes in the order in which they were made, which is
+// topological: a node's inputs exist before it.
+type Graph struct {
+	Name           string
+	Parallelism    int
+	MaxParallelism int
+	Nodes          []*Node
+}
+
+// Add appends a node and numbers it.
+func (g *Graph) Add(n *Node) *Node {
+	n.ID = len(g.Nodes)
+	g.Nodes = append(g.Nodes, n)
+	return n
+}
+
+// Connect adds an edge.
+func (g *Graph) Connect(e *Edge) {
+	e.From.Outputs = append(e.From.Outputs, e)
+	e.To.Inputs = append(e.To.Inputs, e)
+}
+
+// SetParallelism fixes a node's parallelism on the author's word.
+func (n *Node) SetParallelism(p int) { n.Parallelism, n.explicit = p, true }
+
+// Label names a node for people: its name, and its uid if there is one.
+func (n *Node) Label() string {
+	if n.UID != "" {
+		return fmt.Sprintf("%s (uid %s)", n.Name, n.UID)
+	}
+	return n.Name
+}
+
+func (n *Node) errorf(format string, args ...any) error {
+	where := ""
+	if n.Where != "" {
+		where = " (" + n.Where + ")"
+	}
+	return fmt.Errorf("operator %q%s: %w", n.Name, where, fmt.Errorf(format, args...))
+}
+
+// defaultMaxParallelism is Flink's rule (spec windows 5.1).
+func defaultMaxParallelism(parallelism int) int { return keyed.DefaultMaxParallelism(parallelism) }

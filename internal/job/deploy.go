@@ -1,0 +1,138 @@
+package job
+
+import (
+	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/internal/exchange"
+	"github.com/lowwater/lowwater/internal/graph"
+	"github.com/lowwater/lowwater/internal/metric"
+	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/internal/task"
+)
+
+// deploy makes the inboxes and tasks of the plan. Nothing runs yet.
+func (j *Job) deploy() {
+	inboxes := map[*graph.Vertex][]*inbox{}
+	for _, v := range j.plan.Vertices {
+		for i := range v.Parallelism {
+			inboxes[v] = append(inboxes[v], newInbox(v, i, j.options.Credits))
+		}
+	}
+	for _, v := range j.plan.Vertices {
+		for i := range v.Parallelism {
+			t := &runningTask{vertex: v, subtask: i, isSource: v.Head().Source != nil, numbers: newNumbers(v)}
+			t.task = task.New(j.ctx, &t.numbers.task, func(out *exchange.Outbox) task.Config {
+				cfg := task.Config{Nodes: j.nodes(t, out, inboxes)}
+				if t.isSource {
+					cfg.Splits, cfg.NoMoreSplits = j.splitsOf(v.Head(), i)
+				} else {
+					cfg.Inbox, cfg.Logical = inboxes[v][i].inbox, inboxes[v][i].logical
+				}
+				return cfg
+			})
+			j.tasks = append(j.tasks, t)
+		}
+	}
+}
+
+// inbox is the receiving end of one subtask, with the place of each channel.
+type inbox struct {
+	inbox   *exchange.Inbox
+	logical []int
+	// first is the number of the first channel of each network edge.
+	first map[*graph.NetworkEdge]int
+}
+
+func newInbox(v *graph.Vertex, subtask, credits int) *inbox {
+	in := &inbox{first: map[*graph.NetworkEdge]int{}}
+	for _, e := range v.Inputs {
+		in.first[e] = len(in.logical)
+		for range senders(e, subtask) {
+			in.logical = append(in.logical, e.Input)
+		}
+	}
+	in.inbox = exchange.NewInbox(len(in.logical), credits)
+	return in
+}
+
+// senders returns the numbers of the subtasks connected to a receiver.
+func senders(e *graph.NetworkEdge, receiver int) []int {
+	var list []int
+	for s := range e.FromVertex.Parallelism {
+		if first, n := e.Targets(s); receiver >= first && receiver < first+n {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// channel returns the channel from a sender to a receiver over e.
+func (in *inbox) channel(e *graph.NetworkEdge, sender, receiver int) *exchange.Channel {
+	for i, s := range senders(e, receiver) {
+		if s == sender {
+			return in.inbox.Channel(in.first[e] + i)
+		}
+	}
+	return nil
+}
+
+// nodes builds the chain of one subtask.
+func (j *Job) nodes(t *runningTask, out *exchange.Outbox, inboxes map[*graph.Vertex][]*inbox) []task.Node {
+	place := map[*graph.Node]int{}
+	nodes := make([]task.Node, len(t.vertex.Nodes))
+	for i, n := range t.vertex.Nodes {
+		place[n] = i
+		if n.Source != nil {
+			nodes[i].Source = n.NewSource()
+		} else {
+			nodes[i].Operator = n.NewOperator()
+		}
+		nodes[i].Runtime = j.runtime(t, n, t.numbers.operators[i])
+	}
+	for _, e := range t.vertex.Chained {
+		from := &nodes[place[e.From]]
+		from.Outputs = append(from.Outputs, task.Output{Side: e.Output, Copy: e.Copy, Node: place[e.To]})
+	}
+	for _, e := range t.vertex.Outputs {
+		var channels []*exchange.Channel
+		first, n := e.Targets(t.subtask)
+		for r := first; r < first+n; r++ {
+			c := inboxes[e.ToVertex][r].channel(e, t.subtask, r)
+			out.Connect(c)
+			channels = append(channels, c)
+		}
+		from := &nodes[place[e.From]]
+		from.Outputs = append(from.Outputs, task.Output{
+			Side: e.Output, Copy: e.Copy, Writer: e.Writer(out, channels, t.subtask),
+		})
+	}
+	return nodes
+}
+
+func (j *Job) runtime(t *runningTask, n *graph.Node, m *metric.Operator) operator.Runtime {
+	return operator.Runtime{
+		Name:              n.Name,
+		UID:               n.UID,
+		Subtask:           t.subtask,
+		Parallelism:       n.Parallelism,
+		MaxParallelism:    n.MaxParallelism,
+		Logger:            j.log.With("operator", n.Name, "subtask", t.subtask),
+		Metrics:           m,
+		Splits:            &j.splits,
+		WatermarkInterval: j.options.WatermarkInterval,
+	}
+}
+
+// splitsOf returns the splits that a source subtask owns.
+func (j *Job) splitsOf(n *graph.Node, subtask int) (splits []connector.Split, noMore bool) {
+	for _, s := range j.sources {
+		if s.node != n {
+			continue
+		}
+		for _, split := range s.splits {
+			if s.enumerator.Owner(split, n.Parallelism) == subtask {
+				splits = append(splits, split)
+			}
+		}
+	}
+	return splits, n.Source.Bounded
+}

@@ -1,0 +1,226 @@
+// Package job deploys a graph on this machine and owns its life: it connects to
+// the sources, starts a task per subtask, stops them gracefully or at once, and
+// collects the first real error.
+//
+// It does not look at records or event time; tasks and operators do.
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/internal/exchange"
+	"github.com/lowwater/lowwater/internal/graph"
+	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/internal/task"
+)
+
+// ErrStopTimeout is returned when a graceful stop took longer than
+// Options.StopTimeout and the job was cancelled instead. Records under way may
+// not have reached their sinks.
+var ErrStopTimeout = errors.New("the job did not stop in time and was cancelled")
+
+// Options are the settings of one run.
+type Options struct {
+	Logger *slog.Logger
+	// WatermarkInterval is the time between periodic watermarks; 0 means none.
+	WatermarkInterval time.Duration
+	// StopTimeout is how long a graceful stop may take.
+	StopTimeout time.Duration
+	// Credits is the number of messages under way on each channel.
+	Credits int
+}
+
+// Job is one run of a graph.
+type Job struct {
+	name     string
+	started  time.Time
+	log      *slog.Logger
+	options  Options
+	plan     *graph.Plan
+	warnings []graph.Warning
+	tasks    []*runningTask
+	sources  []*sourceRun
+	splits   operator.SplitRegistry
+
+	// ctx is the tasks'; it ends when the job is cancelled or has failed.
+	ctx    context.Context
+	cancel context.CancelFunc
+	stop   chan struct{}
+	stopMu sync.Once
+
+	// done is closed when all tasks have ended; err and finished are set before.
+	done     chan struct{}
+	err      error
+	finished time.Time
+}
+
+// sourceRun is one source's connection to the outside.
+type sourceRun struct {
+	node       *graph.Node
+	enumerator connector.Enumerator
+	splits     []connector.Split
+}
+
+// Start connects to the sources, plans and deploys. It returns once all tasks are
+// started; errors up to there, such as an unknown topic, are returned at once. When
+// ctx ends the job stops gracefully, as by Stop.
+func Start(ctx context.Context, g *graph.Graph, options Options) (*Job, error) {
+	j := &Job{
+		name:    g.Name,
+		log:     options.Logger,
+		options: options,
+		stop:    make(chan struct{}),
+		done:    make(chan struct{}),
+	}
+	if err := g.Validate(); err != nil {
+		return nil, err
+	}
+	if err := j.connect(ctx, g); err != nil {
+		j.closeSources()
+		return nil, err
+	}
+	plan, err := g.Plan()
+	if err != nil {
+		j.closeSources()
+		return nil, err
+	}
+	j.plan, j.warnings = plan, g.Check()
+	for _, w := range j.warnings {
+		j.log.Warn(w.Message, "code", w.Code, "operator", w.Operator, "fix", w.Fixes)
+	}
+	// The tasks outlive ctx: its end is a request to stop, not to drop everything.
+	j.ctx, j.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	j.deploy()
+	j.started = time.Now()
+	go j.run(ctx)
+	return j, nil
+}
+
+// connect opens the enumerators and finds the first splits.
+func (j *Job) connect(ctx context.Context, g *graph.Graph) error {
+	for _, n := range g.Nodes {
+		if n.Source == nil {
+			continue
+		}
+		rt := operator.Runtime{Name: n.Name, UID: n.UID}
+		e, err := n.Source.NewEnumerator(ctx, connector.SourceRuntime{Operator: n.Name, Logger: j.log})
+		if err != nil {
+			return rt.WithName(err)
+		}
+		s := &sourceRun{node: n, enumerator: e}
+		j.sources = append(j.sources, s)
+		if s.splits, err = e.Discover(ctx); err != nil {
+			return rt.WithName(err)
+		}
+		n.Source.Splits = len(s.splits)
+	}
+	return nil
+}
+
+func (j *Job) closeSources() {
+	for _, s := range j.sources {
+		if err := s.enumerator.Close(); err != nil {
+			j.log.Warn("closing a source failed", "source", s.node.Name, "error", err)
+		}
+	}
+}
+
+// run starts the tasks and waits for all of them.
+func (j *Job) run(ctx context.Context) {
+	results := make(chan error, len(j.tasks))
+	for _, t := range j.tasks {
+		go func() { results <- t.task.Run() }()
+	}
+	var first error
+	fail := func(err error) {
+		if first == nil {
+			first = err
+		}
+		j.cancel()
+	}
+	ctxDone, stop := ctx.Done(), j.stop
+	var stopping sync.WaitGroup
+	var deadline <-chan time.Time
+	for running := len(j.tasks); running > 0; {
+		select {
+		case err := <-results:
+			running--
+			if err != nil && !j.cancelled(err) {
+				fail(err)
+			}
+			continue
+		case <-deadline:
+			fail(fmt.Errorf("%w: %v", ErrStopTimeout, j.options.StopTimeout))
+			deadline = nil
+			continue
+		case <-ctxDone:
+		case <-stop:
+		}
+		ctxDone, stop = nil, nil
+		timer := time.NewTimer(j.options.StopTimeout)
+		defer timer.Stop()
+		deadline = timer.C
+		j.stopTasks(&stopping)
+	}
+	j.cancel()
+	stopping.Wait()
+	j.closeSources()
+	j.err, j.finished = first, time.Now()
+	close(j.done)
+}
+
+// stopTasks asks the sources to end. A task whose mailbox is full does not hold up
+// the others: each request waits in a goroutine that ends with its task.
+func (j *Job) stopTasks(wg *sync.WaitGroup) {
+	for _, t := range j.tasks {
+		if t.isSource {
+			wg.Go(func() { t.task.Stop(context.Background()) })
+		}
+	}
+}
+
+// cancelled reports whether err is nothing but the consequence of an earlier error or
+// of Cancel. The same error before that is the task's own: an operator that
+// returns context.Canceled by itself has ended, and so must the job.
+func (j *Job) cancelled(err error) bool {
+	return j.ctx.Err() != nil && (errors.Is(err, exchange.ErrCancelled) || errors.Is(err, context.Canceled))
+}
+
+// Stop asks the job to end gracefully: sources stop reading, what is under way is
+// processed and flushed to the sinks, and no final watermark is sent, so open
+// windows stay closed to the world. It returns at once; see Wait.
+func (j *Job) Stop() { j.stopMu.Do(func() { close(j.stop) }) }
+
+// Cancel ends the job without waiting for records under way.
+func (j *Job) Cancel() { j.cancel() }
+
+// Done is closed when the job has ended and all its goroutines are gone.
+func (j *Job) Done() <-chan struct{} { return j.done }
+
+// Wait blocks until the job has ended and returns its first error: nil if its
+// input ended or it was stopped gracefully or cancelled.
+func (j *Job) Wait() error {
+	<-j.done
+	return j.err
+}
+
+// Warnings returns what the plan checks found.
+func (j *Job) Warnings() []graph.Warning { return j.warnings }
+
+// Plan returns the deployed plan.
+func (j *Job) Plan() *graph.Plan { return j.plan }
+
+// runningTask is one subtask and what is known about it.
+type runningTask struct {
+	vertex   *graph.Vertex
+	subtask  int
+	isSource bool
+	task     *task.Task
+	numbers  *numbers
+}

@@ -1,0 +1,144 @@
+package job
+
+import (
+	"time"
+
+	"github.com/lowwater/lowwater/internal/graph"
+	"github.com/lowwater/lowwater/internal/metric"
+)
+
+// numbers is what one subtask measures.
+type numbers struct {
+	task metric.Task
+	// operators are in the order of the vertex's nodes.
+	operators []*metric.Operator
+}
+
+func newNumbers(v *graph.Vertex) *numbers {
+	n := &numbers{}
+	for _, node := range v.Nodes {
+		n.operators = append(n.operators, metric.NewOperator(node.Name, node.UID))
+	}
+	return n
+}
+
+// Status is what a job looks like at one moment.
+type Status struct {
+	Name     string
+	Started  time.Time
+	Running  bool
+	Vertices []VertexStatus
+}
+
+// VertexStatus is one vertex of the plan.
+type VertexStatus struct {
+	Name        string
+	Parallelism int
+	Subtasks    []SubtaskStatus
+}
+
+// SubtaskStatus is one subtask: where its time went since it started, and its
+// operators from the head on.
+type SubtaskStatus struct {
+	Busy, Idle, SoftBackPressured, HardBackPressured time.Duration
+	Operators                                        []OperatorStatus
+}
+
+// OperatorStatus is one operator in one subtask. Watermarks are in milliseconds;
+// eventtime.MinTimestamp means none yet.
+type OperatorStatus struct {
+	Name                   string
+	UID                    string
+	RecordsIn              int64
+	RecordsOut             int64
+	CurrentInputWatermark  int64
+	CurrentOutputWatermark int64
+	LateRecords            int64
+	LateRecordsDropped     int64
+	Drops                  map[string]metric.Drops
+	Splits                 []SplitStatus
+}
+
+// SplitStatus is one split of a source subtask.
+type SplitStatus struct {
+	ID               string
+	State            metric.SplitState
+	Records          int64
+	CurrentWatermark int64
+	// CurrentOffset is the next offset to read, EndOffset the split's end as last
+	// heard; -1 while unknown.
+	CurrentOffset int64
+	EndOffset     int64
+	// LastRecordAt is zero if the split has had no record.
+	LastRecordAt time.Time
+	// LastEventTime is the largest event time seen.
+	LastEventTime int64
+}
+
+// Status reads the job's numbers. It may be called at any time, from any
+// goroutine; numbers of different subtasks are not from exactly one instant.
+func (j *Job) Status() Status {
+	s := Status{Name: j.name, Started: j.started, Running: true}
+	select {
+	case <-j.done:
+		s.Running = false
+	default:
+	}
+	at := map[*graph.Vertex]int{}
+	for i, v := range j.plan.Vertices {
+		at[v] = i
+		s.Vertices = append(s.Vertices, VertexStatus{Name: v.Name, Parallelism: v.Parallelism})
+	}
+	for _, t := range j.tasks {
+		v := &s.Vertices[at[t.vertex]]
+		v.Subtasks = append(v.Subtasks, t.numbers.status())
+	}
+	return s
+}
+
+func (n *numbers) status() SubtaskStatus {
+	s := SubtaskStatus{
+		Busy:              n.task.Busy.Total(),
+		Idle:              n.task.Idle.Total(),
+		SoftBackPressured: n.task.SoftBackPressured.Total(),
+		HardBackPressured: n.task.HardBackPressured.Total(),
+	}
+	for _, o := range n.operators {
+		s.Operators = append(s.Operators, operatorStatus(o))
+	}
+	return s
+}
+
+func operatorStatus(o *metric.Operator) OperatorStatus {
+	s := OperatorStatus{
+		Name:                   o.Name,
+		UID:                    o.UID,
+		RecordsIn:              o.NumRecordsIn.Value(),
+		RecordsOut:             o.NumRecordsOut.Value(),
+		CurrentInputWatermark:  o.CurrentInputWatermark.Value(),
+		CurrentOutputWatermark: o.CurrentOutputWatermark.Value(),
+		LateRecords:            o.NumLateRecords.Value(),
+		LateRecordsDropped:     o.NumLateRecordsDropped.Value(),
+		Drops:                  o.Drops(),
+	}
+	for _, split := range o.Splits.All() {
+		s.Splits = append(s.Splits, splitStatus(split))
+	}
+	return s
+}
+
+func splitStatus(m *metric.Split) SplitStatus {
+	s := SplitStatus{
+		ID:               m.ID,
+		State:            metric.SplitState(m.State.Value()),
+		Records:          m.NumRecordsIn.Value(),
+		CurrentWatermark: m.CurrentWatermark.Value(),
+		CurrentOffset:    m.CurrentOffset.Value(),
+		EndOffset:        m.EndOffset.Value(),
+		LastEventTime:    m.LastEventTime.Value(),
+	}
+	if at := m.LastRecordAt.Value(); at != 0 {
+		s.LastRecordAt = time.UnixMilli(at)
+	}
+	return s
+}

@@ -1,0 +1,264 @@
+package operator
+
+import (
+	"fmt"
+
+	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/eventtime"
+	"github.com/lowwater/lowwater/internal/metric"
+	"github.com/lowwater/lowwater/internal/progress"
+)
+
+const (
+	// positionsInterval is how often a source looks at its reader's positions,
+	// in milliseconds.
+	positionsInterval = 500
+	// commitInterval is how often positions are made visible outside, in
+	// milliseconds.
+	commitInterval = 5000
+)
+
+// sourceOperator reads a connector's source: it stamps origins, assigns timestamps,
+// and keeps the event time of its splits.
+type sourceOperator[T any] struct {
+	source      connector.Source[T]
+	strategy    eventtime.WatermarkStrategy[T]
+	deadLetters *Emitter[connector.DeadLetter]
+	deadID      string
+
+	rt       *Runtime
+	out      Output
+	reader   connector.Reader[T]
+	progress *progress.Source[T]
+	assign   func(T, eventtime.RecordTime) int64
+	splits   map[string]*sourceSplit[T]
+	emitter  *Emitter[T]
+	pool     *connector.Pool[T]
+}
+
+// sourceSplit is one split with its number in the job and its metrics.
+type sourceSplit[T any] struct {
+	*progress.Split[T]
+	number  uint32
+	metrics *metric.Split
+}
+
+// NewSource returns the operator that reads source. Records that cannot be decoded go to
+// the side output deadLetters if the connector is told to put them there.
+func NewSource[T any](source connector.Source[T], strategy eventtime.WatermarkStrategy[T], deadLetters string) Source {
+	return &sourceOperator[T]{
+		source:   source,
+		strategy: strategy,
+		deadID:   deadLetters,
+		assign:   strategy.TimestampAssigner(),
+		splits:   map[string]*sourceSplit[T]{},
+		pool:     connector.NewPool[T](),
+	}
+}
+
+func (s *sourceOperator[T]) Open(rt *Runtime, out Output) error {
+	s.rt, s.out = rt, out
+	s.emitter = NewEmitter[T](out, "")
+	s.deadLetters = NewEmitter[connector.DeadLetter](out, s.deadID)
+	var err error
+	s.reader, err = s.source.NewReader(rt.Context, connector.ReaderRuntime{
+		Operator:     rt.Name,
+		Subtask:      rt.Subtask,
+		Parallelism:  rt.Parallelism,
+		Logger:       rt.Logger,
+		CountDropped: rt.Metrics.Drop,
+	})
+	if err != nil {
+		return err
+	}
+	cfg := progress.SourceConfig{SplitState: func(id string, state metric.SplitState) {
+		s.splits[id].metrics.State.Set(int64(state))
+	}}
+	now := rt.Timers.Now()
+	if s.progress, err = progress.NewSource(s.strategy, cfg, now, (*sourceSignals[T])(s)); err != nil {
+		return err
+	}
+	s.every(rt.WatermarkInterval.Milliseconds(), s.periodic)
+	s.every(positionsInterval, s.readPositions)
+	if c, ok := s.reader.(connector.PositionCommitter); ok {
+		s.every(commitInterval, func(int64) error {
+			if err := c.CommitPositions(rt.Context); err != nil {
+				rt.Logger.Warn("positions could not be made visible", "error", err)
+			}
+			return nil
+		})
+	}
+	return nil
+}
+
+// every calls f at a fixed delay in milliseconds; 0 means never.
+func (s *sourceOperator[T]) every(interval int64, f func(now int64) error) {
+	if interval == 0 {
+		return
+	}
+	var again func(int64) error
+	again = func(now int64) error {
+		s.rt.Timers.At(now+interval, again)
+		return f(now)
+	}
+	s.rt.Timers.At(s.rt.Timers.Now()+interval, again)
+}
+
+func (s *sourceOperator[T]) periodic(now int64) error {
+	err := s.progress.Periodic(now)
+	for _, sp := range s.splits {
+		sp.metrics.CurrentWatermark.Set(sp.Watermark())
+	}
+	return err
+}
+
+func (s *sourceOperator[T]) readPositions(int64) error {
+	if p, ok := s.reader.(connector.SplitPositions); ok {
+		p.Positions(func(id string, next, end int64) {
+			if sp := s.splits[id]; sp != nil {
+				sp.metrics.CurrentOffset.Set(next)
+				sp.metrics.EndOffset.Set(end)
+			}
+		})
+	}
+	return nil
+}
+
+func (s *sourceOperator[T]) AddSplits(splits []connector.Split) error {
+	for _, split := range splits {
+		id := split.ID()
+		m := metric.NewSplit(id)
+		sp := &sourceSplit[T]{number: s.rt.Splits.Number(s.rt.Name, id), metrics: m}
+		s.splits[id] = sp
+		var err error
+		if sp.Split, err = s.progress.AddSplit(id, s.rt.Timers.Now()); err != nil {
+			return err
+		}
+		s.rt.Metrics.Splits.Add(m)
+	}
+	return s.reader.AddSplits(splits)
+}
+
+func (s *sourceOperator[T]) NoMoreSplits()              { s.reader.NoMoreSplits() }
+func (s *sourceOperator[T]) Available() <-chan struct{} { return s.reader.Available() }
+
+func (s *sourceOperator[T]) Poll() (connector.PollStatus, error) {
+	s.progress.Tick(s.rt.Timers.Now())
+	status, err := s.reader.Poll(s)
+	if err != nil {
+		return status, err
+	}
+	return status, s.deadLetters.Flush()
+}
+
+func (s *sourceOperator[T]) BackPressure(soft, hard bool) {
+	if s.progress != nil {
+		s.progress.BackPressure(s.rt.Timers.Now(), hard, soft)
+	}
+}
+
+func (s *sourceOperator[T]) EndOfInput() error { return s.progress.End(true) }
+
+func (s *sourceOperator[T]) Close() error {
+	if s.reader == nil {
+		return nil
+	}
+	return s.reader.Close()
+}
+
+// Batch implements connector.ReaderOutput.
+func (s *sourceOperator[T]) Batch() *connector.Batch[T] { return s.pool.Get() }
+
+// Emit implements connector.ReaderOutput.
+func (s *sourceOperator[T]) Emit(splitID string, b *connector.Batch[T], offsets []int64, timestamps connector.TimestampType) error {
+	if b.Len() == 0 {
+		b.Release()
+		return nil
+	}
+	sp := s.splits[splitID]
+	if sp == nil {
+		return fmt.Errorf("the reader emitted records of split %q, which it was not assigned", splitID)
+	}
+	for i, offset := range offsets {
+		b.Origins[i] = connector.MakeOrigin(sp.number, offset)
+	}
+	if s.assign != nil {
+		for i, v := range b.Values {
+			b.Timestamps[i] = s.assign(v, eventtime.RecordTime{Millis: b.Timestamps[i], Type: timestamps})
+		}
+	}
+	s.measure(sp, b)
+	if sp.CanBatch() {
+		// Such a generator emits nothing before its periodic call, so it makes no
+		// difference that it sees the records before the chain does.
+		sp.OnBatch(b.Values, b.Timestamps)
+		return s.out.Emit(b)
+	}
+	return s.emitOneByOne(sp, b)
+}
+
+// emitOneByOne lets a watermark cut the batch behind the record that caused it.
+func (s *sourceOperator[T]) emitOneByOne(sp *sourceSplit[T], b *connector.Batch[T]) error {
+	for i, v := range b.Values {
+		s.emitter.Append(v, b.Timestamps[i], b.Origins[i])
+		if err := sp.OnEvent(v, b.Timestamps[i]); err != nil {
+			return err
+		}
+	}
+	b.Release()
+	sp.metrics.CurrentWatermark.Set(sp.Watermark())
+	return s.emitter.Flush()
+}
+
+func (s *sourceOperator[T]) measure(sp *sourceSplit[T], b *connector.Batch[T]) {
+	m := sp.metrics
+	latest := m.LastEventTime.Value()
+	for _, t := range b.Timestamps {
+		latest = max(latest, t)
+	}
+	m.LastEventTime.Set(latest)
+	m.NumRecordsIn.Add(int64(b.Len()))
+	m.LastRecordAt.Set(s.rt.Timers.Now())
+	s.rt.Metrics.NumRecordsIn.Add(int64(b.Len()))
+}
+
+// EmitSide implements connector.ReaderOutput.
+func (s *sourceOperator[T]) EmitSide(record connector.DeadLetter) error {
+	var origin connector.Origin
+	if sp := s.splits[record.SplitID]; sp != nil {
+		origin = connector.MakeOrigin(sp.number, record.Offset)
+	}
+	s.deadLetters.Append(record, record.Timestamp, origin)
+	return nil
+}
+
+// FinishSplit implements connector.ReaderOutput.
+func (s *sourceOperator[T]) FinishSplit(id string) error {
+	if err := s.readPositions(0); err != nil {
+		return err
+	}
+	if sp := s.splits[id]; sp != nil {
+		sp.metrics.CurrentWatermark.Set(sp.Watermark())
+		s.progress.ReleaseSplit(sp.Split)
+		delete(s.splits, id)
+	}
+	return nil
+}
+
+// sourceSignals is where the source's event time goes: behind the records emitted so
+// far.
+type sourceSignals[T any] sourceOperator[T]
+
+func (s *sourceSignals[T]) Watermark(t int64) error {
+	if err := s.emitter.Flush(); err != nil {
+		return err
+	}
+	return s.out.Watermark(t)
+}
+
+func (s *sourceSignals[T]) Status(idle bool) error {
+	if err := s.emitter.Flush(); err != nil {
+		return err
+	}
+	return s.out.Status(idle)
+}

@@ -1,0 +1,103 @@
+package operator
+
+import (
+	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/eventtime"
+	"github.com/lowwater/lowwater/internal/exchange"
+	"github.com/lowwater/lowwater/internal/progress"
+)
+
+// timestamps assigns timestamps and makes watermarks behind a source, with one
+// generator per subtask (spec watermarks 7).
+type timestamps[T any] struct {
+	strategy eventtime.WatermarkStrategy[T]
+	rt       *Runtime
+	out      Output
+	progress *progress.TimestampsOperator[T]
+	assign   func(T, eventtime.RecordTime) int64
+	emitter  *Emitter[T]
+}
+
+// NewTimestamps returns the operator of AssignTimestampsAndWatermarks.
+func NewTimestamps[T any](strategy eventtime.WatermarkStrategy[T]) Operator {
+	return &timestamps[T]{strategy: strategy, assign: strategy.TimestampAssigner()}
+}
+
+func (o *timestamps[T]) Open(rt *Runtime, out Output) (err error) {
+	o.rt, o.out = rt, out
+	o.emitter = NewEmitter[T](out, "")
+	o.progress, err = progress.NewTimestampsOperator(
+		o.strategy, rt.WatermarkInterval.Milliseconds(), false, rt.Timers.Now(), (*timestampsSignals[T])(o))
+	if err != nil {
+		return err
+	}
+	o.arm()
+	return nil
+}
+
+func (o *timestamps[T]) arm() {
+	if at, ok := o.progress.NextPeriodic(); ok {
+		o.rt.Timers.At(at, func(now int64) error {
+			err := o.progress.Periodic(now)
+			o.arm()
+			return err
+		})
+	}
+}
+
+func (o *timestamps[T]) Process(_ int, p exchange.Payload) error {
+	b := p.(*connector.Batch[T])
+	if o.assign != nil {
+		for i, v := range b.Values {
+			b.Timestamps[i] = o.assign(v, previous(b.Timestamps[i]))
+		}
+	}
+	if o.progress.CanBatch() {
+		o.progress.OnBatch(b.Values, b.Timestamps)
+		return o.out.Emit(b)
+	}
+	for i, v := range b.Values {
+		o.emitter.Append(v, b.Timestamps[i], b.Origins[i])
+		if err := o.progress.OnEvent(v, b.Timestamps[i]); err != nil {
+			return err
+		}
+	}
+	b.Release()
+	return o.emitter.Flush()
+}
+
+// previous is what an assigner behind a source sees: the timestamp so far, of a type
+// that is no longer known.
+func previous(timestamp int64) eventtime.RecordTime {
+	return eventtime.RecordTime{Millis: timestamp, Type: eventtime.NoTimestamp}
+}
+
+func (o *timestamps[T]) Watermark(t int64) error { return o.progress.Watermark(t) }
+func (o *timestamps[T]) Status(idle bool) error  { return o.progress.Status(idle) }
+func (o *timestamps[T]) Finish() error           { return o.progress.Finish(o.rt.Timers.Now()) }
+func (o *timestamps[T]) Close() error            { return nil }
+
+// BackPressure implements BackPressured.
+func (o *timestamps[T]) BackPressure(soft, hard bool) {
+	if o.progress != nil {
+		o.progress.BackPressure(o.rt.Timers.Now(), hard, soft)
+	}
+}
+
+// timestampsSignals is where the operator's event time goes: behind the records
+// emitted so far.
+type timestampsSignals[T any] timestamps[T]
+
+func (o *timestampsSignals[T]) Watermark(t int64) error {
+	if err := o.emitter.Flush(); err != nil {
+		return err
+	}
+	return o.out.Watermark(t)
+}
+
+func (o *timestampsSignals[T]) Status(idle bool) error {
+	if err := o.emitter.Flush(); err != nil {
+		return err
+	}
+	return o.out.Status(idle)
+}

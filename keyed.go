@@ -1,0 +1,64 @@
+package lowwater
+
+import (
+	"github.com/lowwater/lowwater/internal/exchange"
+	"github.com/lowwater/lowwater/internal/graph"
+	"github.com/lowwater/lowwater/internal/keyed"
+	"github.com/lowwater/lowwater/window"
+)
+
+// KeyedStream is a stream partitioned by key.
+type KeyedStream[K comparable, T any] struct {
+	stream *DataStream[T]
+	key    func(T) K
+	hash   func(K) uint64
+}
+
+func newKeyedStream[K comparable, T any](s *DataStream[T], key func(T) K) *KeyedStream[K, T] {
+	if key == nil {
+		s.env.fail("KeyBy: the function is nil")
+	}
+	if s.partitioning != graph.Auto {
+		s.env.fail("KeyBy: %v has no effect before KeyBy, which partitions by key", s.partitioning)
+	}
+	hash, err := keyed.HasherFor[K]()
+	if err != nil {
+		s.env.fail("KeyBy: %w", err)
+	}
+	return &KeyedStream[K, T]{stream: s, key: key, hash: hash}
+}
+
+// connect makes s an input of n, partitioned by key.
+func (s *KeyedStream[K, T]) connect(n *graph.Node, input int) {
+	for _, p := range s.stream.from {
+		s.stream.env.graph.Connect(&graph.Edge{
+			From: p.node, Output: p.output, To: n, Input: input, Partitioning: graph.Hash,
+			NewWriter: func(_ graph.Partitioning, maxParallelism int) exchange.WriterFactory {
+				return exchange.Hash(s.key, s.hash, maxParallelism)
+			},
+			Copy: copier[T](),
+		})
+	}
+}
+
+// Window groups the records of each key into windows.
+func (s *KeyedStream[K, T]) Window(assigner window.Assigner) *WindowedStream[K, T] {
+	return newWindowedStream(s, assigner)
+}
+
+// All is the key of streams that are windowed as a whole.
+type All struct{}
+
+func (All) String() string { return "all" }
+
+// WindowAll groups all records of the stream into windows, in one subtask.
+func (s *DataStream[T]) WindowAll(assigner window.Assigner) *WindowedStream[All, T] {
+	whole := &KeyedStream[All, T]{
+		stream: s,
+		key:    func(T) All { return All{} },
+		hash:   func(All) uint64 { return 0 },
+	}
+	w := newWindowedStream(whole, assigner)
+	w.all = true
+	return w
+}

@@ -1,0 +1,79 @@
+package lowwater
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/internal/operator"
+)
+
+// ProcessFunction handles one record: it emits results to out and may use side
+// outputs through ctx. ctx and out are valid during the call only. An error ends the
+// job.
+type ProcessFunction[T, R any] func(ctx *ProcessContext, value T, out *Collector[R]) error
+
+// ProcessContext is what a ProcessFunction may ask and do besides emitting.
+type ProcessContext struct{ element *operator.Element }
+
+// Timestamp returns the record's event time in milliseconds,
+// eventtime.MinTimestamp if it has none.
+func (c *ProcessContext) Timestamp() int64 { return c.element.Timestamp }
+
+// CurrentWatermark returns the operator's watermark in milliseconds,
+// eventtime.MinTimestamp if there was none yet.
+func (c *ProcessContext) CurrentWatermark() int64 { return c.element.Watermark }
+
+// CurrentProcessingTime returns the wall clock in milliseconds.
+func (c *ProcessContext) CurrentProcessingTime() int64 { return c.element.Runtime().Timers.Now() }
+
+// Subtask returns the number of the subtask, from 0.
+func (c *ProcessContext) Subtask() int { return c.element.Runtime().Subtask }
+
+// Output emits v to a side output, with the record's timestamp.
+func (c *ProcessContext) Output[X any](tag OutputTag[X], v X) {
+	operator.Side[X](c.element, tag.key()).Append(v, c.element.Timestamp, c.element.Origin)
+}
+
+// Collector takes the results of a function.
+type Collector[R any] struct {
+	element *operator.Element
+	emitter *operator.Emitter[R]
+}
+
+// Emit adds a result with the timestamp of the record being processed.
+func (c *Collector[R]) Emit(v R) {
+	c.emitter.Append(v, c.element.Timestamp, c.element.Origin)
+}
+
+// EmitAt adds a result with a timestamp of its own, in milliseconds.
+func (c *Collector[R]) EmitAt(v R, timestamp int64) {
+	c.emitter.Append(v, timestamp, c.element.Origin)
+}
+
+// OutputTag names a side output and its type. Tags with the same id and type are
+// equal.
+type OutputTag[X any] struct{ id string }
+
+// NewOutputTag returns the tag with that id, which must not be empty.
+func NewOutputTag[X any](id string) OutputTag[X] { return OutputTag[X]{id} }
+
+func (t OutputTag[X]) String() string {
+	return fmt.Sprintf("%s (%s)", t.id, reflect.TypeFor[X]())
+}
+
+func (t OutputTag[X]) validate() error {
+	if t.id == "" {
+		return errors.New("the output tag has no id: make it with NewOutputTag")
+	}
+	return nil
+}
+
+// key is the tag's id within an operator. The type is part of it, so that two tags
+// with one id and different types are two outputs.
+func (t OutputTag[X]) key() string { return t.String() }
+
+// DeadLetters is the side output of a source for records that could not be decoded,
+// if the source is told to put them there.
+var DeadLetters = NewOutputTag[connector.DeadLetter]("dead-letters")

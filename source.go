@@ -1,0 +1,53 @@
+package lowwater
+
+import (
+	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/datagen"
+	"github.com/lowwater/lowwater/eventtime"
+	"github.com/lowwater/lowwater/internal/graph"
+	"github.com/lowwater/lowwater/internal/operator"
+)
+
+// FromSource adds a source. Every split has its own watermark generator, made by
+// strategy, and the source's watermark is the smallest over its splits that are not
+// idle (spec watermarks 5).
+//
+// Without an explicit Parallelism the source takes that of the environment, but no
+// more subtasks than there are splits at the start. An explicit larger one is kept:
+// as in Flink the surplus subtasks then hold the watermark back unless the
+// strategy has WithIdleness, and a warning says so before the job starts.
+func FromSource[T any](env *Environment, source connector.Source[T], strategy eventtime.WatermarkStrategy[T], name string) *DataStream[T] {
+	if name == "" {
+		env.fail("FromSource: the name must not be empty")
+	}
+	if err := strategy.Validate(); err != nil {
+		env.fail("source %q: %w", name, err)
+	}
+	n := &graph.Node{
+		Name:          name,
+		WantsConsumer: true,
+		Watermarks:    watermarkInfo(strategy),
+		Source:        &graph.SourceInfo{Splits: -1},
+		NewSource:     func() operator.Source { return operator.NewSource(source, strategy, DeadLetters.key()) },
+	}
+	if source == nil {
+		env.fail("source %q: the source is nil", name)
+	} else {
+		if err := source.Validate(); err != nil {
+			env.fail("source %q: %w", name, err)
+		}
+		n.Source.Bounded = source.Boundedness() == connector.Bounded
+		n.Source.NewEnumerator = source.NewEnumerator
+	}
+	env.addNode(n)
+	return &DataStream[T]{env: env, from: []port{{node: n}}, node: n}
+}
+
+// FromSlice adds a bounded source of the given values, in order, in one subtask.
+// The records have no timestamps: give them some with
+// AssignTimestampsAndWatermarks. The slice must not change while the job runs.
+func FromSlice[T any](env *Environment, values []T) *DataStream[T] {
+	s := FromSource(env, datagen.Slice(values), eventtime.NoWatermarks[T](), "Collection")
+	s.node.Source.MaxParallelism = 1
+	return s
+}

@@ -1,0 +1,182 @@
+package lowwater
+
+import (
+	"iter"
+	"reflect"
+	"time"
+
+	"github.com/lowwater/lowwater/internal/graph"
+	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/internal/operator/windowed"
+	"github.com/lowwater/lowwater/window"
+)
+
+// Aggregator folds the records of a window as they arrive; see window.Aggregator.
+type Aggregator[T, A, R any] = window.Aggregator[T, A, R]
+
+// Count counts records.
+func Count[T any]() Aggregator[T, int64, int64] { return window.Count[T]() }
+
+// WindowedStream is a keyed stream grouped into windows. Its settings return a
+// changed copy; Reduce, Aggregate, AggregateProcess and Process make the operator.
+//
+// The operator fires a window when the watermark reaches its last millisecond, or,
+// in processing time, when the clock has passed it; results carry that millisecond as
+// their timestamp (spec windows 2.4). At the end of a bounded input event-time windows
+// fire and processing-time windows that are still open do not (2.13).
+type WindowedStream[K comparable, T any] struct {
+	keyed    *KeyedStream[K, T]
+	assigner window.Assigner
+	lateness time.Duration
+	late     OutputTag[T]
+	// all is set for WindowAll, which has one subtask.
+	all bool
+}
+
+func newWindowedStream[K comparable, T any](s *KeyedStream[K, T], assigner window.Assigner) *WindowedStream[K, T] {
+	if assigner == nil {
+		s.stream.env.fail("Window: the assigner is nil")
+	} else if err := assigner.Validate(); err != nil {
+		s.stream.env.fail("Window: %w", err)
+	}
+	return &WindowedStream[K, T]{keyed: s, assigner: assigner}
+}
+
+// AllowedLateness keeps windows for d of event time after they have fired. A late
+// record that still finds its window changes it and makes it fire again at once. It
+// has no effect on processing-time windows (spec windows 2.2).
+func (w WindowedStream[K, T]) AllowedLateness(d time.Duration) *WindowedStream[K, T] {
+	if d < 0 || d != d.Truncate(time.Millisecond) {
+		w.keyed.stream.env.fail("AllowedLateness(%v): must be 0 or whole milliseconds", d)
+	}
+	w.lateness = d
+	return &w
+}
+
+// SideOutputLate sends records that no window takes any more to a side output of the
+// window operator, with their own timestamps. Without it they are dropped and
+// counted in numLateRecordsDropped (spec windows 2.3).
+func (w WindowedStream[K, T]) SideOutputLate(tag OutputTag[T]) *WindowedStream[K, T] {
+	if err := tag.validate(); err != nil {
+		w.keyed.stream.env.fail("SideOutputLate: %w", err)
+	}
+	w.late = tag
+	return &w
+}
+
+// Aggregate folds the records of each key and window into one accumulator and emits a
+// pane with the result each time the window fires.
+func (w *WindowedStream[K, T]) Aggregate[A, R any](agg Aggregator[T, A, R]) *DataStream[window.Pane[K, R]] {
+	if agg == nil {
+		w.fail("Aggregate: the aggregator is nil")
+	}
+	return addWindow[K, T, window.Pane[K, R]](w, "Aggregate", func(o windowed.Options) operator.Operator {
+		return windowed.Aggregate[K](o, agg)
+	})
+}
+
+// Reduce combines the records of each key and window two by two, in their order, and
+// emits a pane with the result each time the window fires. combine must be associative.
+// V is T: the parameter is inferred, and another type is a build error.
+func (w *WindowedStream[K, T]) Reduce[V any](combine func(a, b V) V) *DataStream[window.Pane[K, V]] {
+	same, ok := any(combine).(func(a, b T) T)
+	switch {
+	case !ok:
+		w.fail("Reduce: the function combines %v, but the stream's records are %v", reflect.TypeFor[V](), reflect.TypeFor[T]())
+	case same == nil:
+		w.fail("Reduce: the function is nil")
+	}
+	return addWindow[K, T, window.Pane[K, V]](w, "Reduce", func(o windowed.Options) operator.Operator {
+		return windowed.Aggregate[K](o, window.Reduce(same))
+	})
+}
+
+// ProcessWindowFunction sees all elements of a window when it fires and emits any
+// results. ctx, elements and out are valid during the call only; elements may be
+// ranged over more than once. An error ends the job.
+type ProcessWindowFunction[K comparable, T, R any] func(ctx *WindowContext[K], elements iter.Seq[T], out *Collector[R]) error
+
+// WindowContext is what a ProcessWindowFunction may ask and do besides emitting.
+type WindowContext[K comparable] struct{ context *windowed.Context[K] }
+
+// Key returns the key of the pane.
+func (c *WindowContext[K]) Key() K { return c.context.Key }
+
+// Window returns the window that fires.
+func (c *WindowContext[K]) Window() window.TimeWindow { return c.context.Window }
+
+// Timing tells why the window fires.
+func (c *WindowContext[K]) Timing() window.Timing { return c.context.Timing }
+
+// CurrentWatermark returns the operator's watermark in milliseconds. If one watermark
+// passes the ends of several windows, all of them see that one.
+func (c *WindowContext[K]) CurrentWatermark() int64 { return c.context.Watermark }
+
+// CurrentProcessingTime returns the wall clock in milliseconds.
+func (c *WindowContext[K]) CurrentProcessingTime() int64 { return c.context.Runtime().Timers.Now() }
+
+// Output emits v to a side output, with the window's last millisecond as timestamp.
+func (c *WindowContext[K]) Output[X any](tag OutputTag[X], v X) {
+	operator.Side[X](c.context.Element, tag.key()).Append(v, c.context.Timestamp, 0)
+}
+
+// Process keeps the records of each key and window and calls f with all of them each
+// time the window fires. An aggregation that can be folded is cheaper with Aggregate
+// or AggregateProcess.
+func (w *WindowedStream[K, T]) Process[R any](f ProcessWindowFunction[K, T, R]) *DataStream[R] {
+	if f == nil {
+		w.fail("Process: the function is nil")
+	}
+	return addWindow[K, T, R](w, "Process", func(o windowed.Options) operator.Operator {
+		return windowed.Process(o, windowFunction(f))
+	})
+}
+
+// AggregateProcess folds the records of each key and window with agg, and calls f with
+// the result as the only element each time the window fires.
+func (w *WindowedStream[K, T]) AggregateProcess[A, V, R any](agg Aggregator[T, A, V], f ProcessWindowFunction[K, V, R]) *DataStream[R] {
+	if agg == nil || f == nil {
+		w.fail("AggregateProcess: the aggregator or the function is nil")
+	}
+	return addWindow[K, T, R](w, "Aggregate", func(o windowed.Options) operator.Operator {
+		return windowed.AggregateProcess(o, agg, windowFunction(f))
+	})
+}
+
+// windowFunction gives f the public types, made once per subtask.
+func windowFunction[K comparable, T, R any](f ProcessWindowFunction[K, T, R]) windowed.Function[K, T, R] {
+	return func(c *windowed.Context[K], emitter *operator.Emitter[R]) func(iter.Seq[T]) error {
+		ctx := &WindowContext[K]{c}
+		out := &Collector[R]{element: c.Element, emitter: emitter}
+		return func(elements iter.Seq[T]) error { return f(ctx, elements, out) }
+	}
+}
+
+func (w *WindowedStream[K, T]) fail(format string, args ...any) {
+	w.keyed.stream.env.fail(format, args...)
+}
+
+// addWindow adds a window operator. It is called with wrong settings too, which are
+// build errors: the operator is then never made.
+func addWindow[K comparable, T, R any](w *WindowedStream[K, T], function string, make func(windowed.Options) operator.Operator) *DataStream[R] {
+	o := windowed.Options{Assigner: w.assigner, AllowedLateness: w.lateness.Milliseconds()}
+	if w.late.id != "" {
+		o.LateOutput = w.late.key()
+	}
+	n := &graph.Node{
+		Name:          "Window " + function,
+		NewOperator:   func() operator.Operator { return make(o) },
+		WantsConsumer: true,
+	}
+	if w.assigner != nil {
+		n.Name = w.assigner.String() + " " + function
+		n.EventTime = w.assigner.IsEventTime()
+	}
+	if w.all {
+		n.SetParallelism(1)
+	}
+	env := w.keyed.stream.env
+	env.addNode(n)
+	w.keyed.connect(n, 0)
+	return &DataStream[R]{env: env, from: []port{{node: n}}, node: n}
+}
