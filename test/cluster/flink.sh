@@ -103,9 +103,10 @@ appender.c.layout.pattern = %d %-5p %c{1} - %m%n
 P
 }
 
+# running reports whether the process in DIR/NAME.pid is ours, not one that got its number later.
 running() { # NAME
   local pid
-  pid=$(cat "$dir/$1.pid" 2>/dev/null) && kill -0 "$pid" 2>/dev/null
+  pid=$(cat "$dir/$1.pid" 2>/dev/null) && ps -o args= -p "$pid" | grep -qF "$dir/conf/log4j.properties"
 }
 
 # launch starts one JVM in the background.
@@ -162,13 +163,15 @@ start() {
 
 end() { # NAME SIGNAL
   local pid
-  pid=$(cat "$dir/$1.pid" 2>/dev/null) || return 0
-  kill "-$2" "$pid" 2>/dev/null || true
-  for _ in $(seq 200); do
-    kill -0 "$pid" 2>/dev/null || break
-    sleep 0.1
-  done
-  kill -KILL "$pid" 2>/dev/null || true
+  if running "$1"; then
+    pid=$(cat "$dir/$1.pid")
+    kill "-$2" "$pid" || true
+    for _ in $(seq 200); do
+      running "$1" || break
+      sleep 0.1
+    done
+    running "$1" && kill -KILL "$pid"
+  fi
   rm -f "$dir/$1.pid"
 }
 

@@ -49,9 +49,10 @@ XML
   rm -rf "$tmp"
 }
 
+# running reports whether the process in DIR/pid is this broker, not one that got its number later.
 running() {
   local pid
-  pid=$(cat "$dir/pid" 2>/dev/null) && kill -0 "$pid" 2>/dev/null
+  pid=$(cat "$dir/pid" 2>/dev/null) && ps -o args= -p "$pid" | grep -qF "$dir/server.properties"
 }
 
 start() {
@@ -102,13 +103,15 @@ P
 
 end() { # SIGNAL
   local pid
-  pid=$(cat "$dir/pid" 2>/dev/null) || return 0
-  kill "-$1" "$pid" 2>/dev/null || true
-  for _ in $(seq 200); do
-    kill -0 "$pid" 2>/dev/null || break
-    sleep 0.1
-  done
-  kill -KILL "$pid" 2>/dev/null || true
+  if running; then
+    pid=$(cat "$dir/pid")
+    kill "-$1" "$pid" || true
+    for _ in $(seq 200); do
+      running || break
+      sleep 0.1
+    done
+    running && kill -KILL "$pid"
+  fi
   rm -f "$dir/pid"
 }
 
