@@ -59,11 +59,13 @@ func ForMonotonousTimestamps[T any]() WatermarkStrategy[T] {
 	return s
 }
 
+const noWatermarksName = "no-watermarks"
+
 // NoWatermarks never emits a watermark: event-time windows and timers behind it
 // fire at the end of a bounded input only.
 func NoWatermarks[T any]() WatermarkStrategy[T] {
 	return WatermarkStrategy[T]{
-		name:         "no-watermarks",
+		name:         noWatermarksName,
 		newGenerator: func() WatermarkGenerator[T] { return noWatermarks[T]{} },
 	}
 }
@@ -149,6 +151,9 @@ func (s WatermarkStrategy[T]) Validate() error {
 	}
 	return s.errs
 }
+
+// EmitsNothing reports whether the strategy is NoWatermarks.
+func (s WatermarkStrategy[T]) EmitsNothing() bool { return s.name == noWatermarksName }
 
 // NewGenerator returns a new generator. The strategy must be valid.
 func (s WatermarkStrategy[T]) NewGenerator() WatermarkGenerator[T] { return s.newGenerator() }
