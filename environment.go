@@ -12,6 +12,7 @@ import (
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/graph"
 	"github.com/lowwater/lowwater/internal/job"
+	"github.com/lowwater/lowwater/internal/progress"
 )
 
 // DefaultWatermarkInterval is the time between two periodic watermarks unless
@@ -73,6 +74,20 @@ func WithAutoWatermarkInterval(d time.Duration) Option {
 	}
 }
 
+// WithAlignmentSamples sets how many samples back a source's watermark is compared with
+// the limit of its alignment group; 0 means the latest watermark, as in Flink before
+// 2.3. The default is Flink's, 3: a source may run ahead for about three update
+// intervals before it is stopped (spec watermarks 6.2).
+func WithAlignmentSamples(n int) Option {
+	return func(e *Environment) {
+		if n < 0 {
+			e.errs = append(e.errs, fmt.Errorf("WithAlignmentSamples(%d): must be 0 or more", n))
+			return
+		}
+		e.options.AlignmentSamples = n
+	}
+}
+
 // WithStopTimeout sets how long a graceful stop may take before the job is
 // cancelled instead.
 func WithStopTimeout(d time.Duration) Option {
@@ -106,6 +121,7 @@ func NewEnvironment(options ...Option) *Environment {
 			WatermarkInterval: DefaultWatermarkInterval,
 			StopTimeout:       DefaultStopTimeout,
 			Credits:           exchange.DefaultCredits,
+			AlignmentSamples:  progress.DefaultAlignmentSamples,
 		},
 	}
 	for _, o := range options {

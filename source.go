@@ -27,7 +27,7 @@ func FromSource[T any](env *Environment, source connector.Source[T], strategy ev
 		Name:          name,
 		WantsConsumer: true,
 		Watermarks:    watermarkInfo(strategy),
-		Source:        &graph.SourceInfo{Splits: -1},
+		Source:        &graph.SourceInfo{Splits: -1, Alignment: alignmentInfo(strategy)},
 		NewSource:     func() operator.Source { return operator.NewSource(source, strategy, DeadLetters.key()) },
 	}
 	if source == nil {
@@ -41,6 +41,14 @@ func FromSource[T any](env *Environment, source connector.Source[T], strategy ev
 	}
 	env.addNode(n)
 	return &DataStream[T]{env: env, from: []port{{node: n}}, node: n}
+}
+
+func alignmentInfo[T any](s eventtime.WatermarkStrategy[T]) *graph.AlignmentInfo {
+	a, on := s.Alignment()
+	if !on {
+		return nil
+	}
+	return &graph.AlignmentInfo{Group: a.Group, MaxDrift: a.MaxDrift, Interval: a.UpdateInterval}
 }
 
 // FromSlice adds a bounded source of the given values, in order, in one subtask.

@@ -77,6 +77,9 @@ func (s *DataStream[T]) AssignTimestampsAndWatermarks(strategy eventtime.Waterma
 	if err := strategy.Validate(); err != nil {
 		s.env.fail("AssignTimestampsAndWatermarks: %w", err)
 	}
+	if _, on := strategy.Alignment(); on {
+		s.env.fail("AssignTimestampsAndWatermarks: WithWatermarkAlignment stops sources from reading, so it works in a source's strategy only")
+	}
 	out := addOperator[T, T](s, "Timestamps/Watermarks", func() operator.Operator {
 		return operator.NewTimestamps(strategy)
 	})

@@ -3,6 +3,7 @@ package connector
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/lowwater/lowwater/eventtime"
 )
@@ -35,6 +36,14 @@ type Source[T any] interface {
 	NewEnumerator(ctx context.Context, rt SourceRuntime) (Enumerator, error)
 	// NewReader opens the reader of one subtask. It must not block on I/O.
 	NewReader(ctx context.Context, rt ReaderRuntime) (Reader[T], error)
+}
+
+// Discoverer is implemented by enumerators that can find splits which appear while
+// the job runs.
+type Discoverer interface {
+	// DiscoveryInterval returns the time between two calls of Discover; 0 means that
+	// there are none after the first.
+	DiscoveryInterval() time.Duration
 }
 
 // SourceRuntime is what the engine tells an enumerator.

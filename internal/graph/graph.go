@@ -9,6 +9,7 @@ package graph
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/internal/exchange"
@@ -95,6 +96,8 @@ type SourceInfo struct {
 	MaxParallelism int
 	// Splits is the number of splits found at start, -1 while unknown.
 	Splits int
+	// Alignment is set if the source waits for others.
+	Alignment *AlignmentInfo
 	// NewEnumerator connects to the source.
 	NewEnumerator func(ctx context.Context, rt connector.SourceRuntime) (connector.Enumerator, error)
 }
@@ -105,6 +108,14 @@ type WatermarkInfo struct {
 	// None is true if the strategy emits no watermarks at all.
 	None     bool
 	Idleness bool
+}
+
+// AlignmentInfo is how a source is aligned with the others of its group (spec
+// watermarks 6).
+type AlignmentInfo struct {
+	Group    string
+	MaxDrift time.Duration
+	Interval time.Duration
 }
 
 // Graph is a job's nodes in the order in which they were made, which is

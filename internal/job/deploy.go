@@ -1,7 +1,6 @@
 package job
 
 import (
-	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/graph"
 	"github.com/lowwater/lowwater/internal/metric"
@@ -23,7 +22,7 @@ func (j *Job) deploy() {
 			t.task = task.New(j.ctx, &t.numbers.task, func(out *exchange.Outbox) task.Config {
 				cfg := task.Config{Nodes: j.nodes(t, out, inboxes)}
 				if t.isSource {
-					cfg.Splits, cfg.NoMoreSplits = j.splitsOf(v.Head(), i)
+					cfg.Splits, cfg.NoMoreSplits = j.source(v.Head()).splitsOf(i), v.Head().Source.Bounded
 				} else {
 					cfg.Inbox, cfg.Logical = inboxes[v][i].inbox, inboxes[v][i].logical
 				}
@@ -109,7 +108,7 @@ func (j *Job) nodes(t *runningTask, out *exchange.Outbox, inboxes map[*graph.Ver
 }
 
 func (j *Job) runtime(t *runningTask, n *graph.Node, m *metric.Operator) operator.Runtime {
-	return operator.Runtime{
+	rt := operator.Runtime{
 		Name:              n.Name,
 		UID:               n.UID,
 		Subtask:           t.subtask,
@@ -120,19 +119,11 @@ func (j *Job) runtime(t *runningTask, n *graph.Node, m *metric.Operator) operato
 		Splits:            &j.splits,
 		WatermarkInterval: j.options.WatermarkInterval,
 	}
-}
-
-// splitsOf returns the splits that a source subtask owns.
-func (j *Job) splitsOf(n *graph.Node, subtask int) (splits []connector.Split, noMore bool) {
-	for _, s := range j.sources {
-		if s.node != n {
-			continue
-		}
-		for _, split := range s.splits {
-			if s.enumerator.Owner(split, n.Parallelism) == subtask {
-				splits = append(splits, split)
-			}
+	if n.Source != nil && n.Source.Alignment != nil {
+		rt.Alignment = operator.Alignment{
+			Report:  func(watermark int64) { j.alignment.report(n, t.subtask, watermark) },
+			Samples: j.options.AlignmentSamples,
 		}
 	}
-	return splits, n.Source.Bounded
+	return rt
 }

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/graph"
 	"github.com/lowwater/lowwater/internal/operator"
@@ -34,6 +33,9 @@ type Options struct {
 	StopTimeout time.Duration
 	// Credits is the number of messages under way on each channel.
 	Credits int
+	// AlignmentSamples is the number of samples that alignment limits are compared
+	// with (spec watermarks 6.2).
+	AlignmentSamples int
 }
 
 // Job is one run of a graph.
@@ -47,6 +49,8 @@ type Job struct {
 	tasks    []*runningTask
 	sources  []*sourceRun
 	splits   operator.SplitRegistry
+	// alignment is nil if no source is aligned.
+	alignment *alignment
 
 	// ctx is the tasks'; it ends when the job is cancelled or has failed.
 	ctx    context.Context
@@ -58,13 +62,6 @@ type Job struct {
 	done     chan struct{}
 	err      error
 	finished time.Time
-}
-
-// sourceRun is one source's connection to the outside.
-type sourceRun struct {
-	node       *graph.Node
-	enumerator connector.Enumerator
-	splits     []connector.Split
 }
 
 // Start connects to the sources, plans and deploys. It returns once all tasks are
@@ -102,41 +99,13 @@ func Start(ctx context.Context, g *graph.Graph, options Options) (*Job, error) {
 	return j, nil
 }
 
-// connect opens the enumerators and finds the first splits.
-func (j *Job) connect(ctx context.Context, g *graph.Graph) error {
-	for _, n := range g.Nodes {
-		if n.Source == nil {
-			continue
-		}
-		rt := operator.Runtime{Name: n.Name, UID: n.UID}
-		e, err := n.Source.NewEnumerator(ctx, connector.SourceRuntime{Operator: n.Name, Logger: j.log})
-		if err != nil {
-			return rt.WithName(err)
-		}
-		s := &sourceRun{node: n, enumerator: e}
-		j.sources = append(j.sources, s)
-		if s.splits, err = e.Discover(ctx); err != nil {
-			return rt.WithName(err)
-		}
-		n.Source.Splits = len(s.splits)
-	}
-	return nil
-}
-
-func (j *Job) closeSources() {
-	for _, s := range j.sources {
-		if err := s.enumerator.Close(); err != nil {
-			j.log.Warn("closing a source failed", "source", s.node.Name, "error", err)
-		}
-	}
-}
-
 // run starts the tasks and waits for all of them.
 func (j *Job) run(ctx context.Context) {
 	results := make(chan error, len(j.tasks))
 	for _, t := range j.tasks {
 		go func() { results <- t.task.Run() }()
 	}
+	coordinators := j.coordinate()
 	var first error
 	fail := func(err error) {
 		if first == nil {
@@ -170,6 +139,7 @@ func (j *Job) run(ctx context.Context) {
 	}
 	j.cancel()
 	stopping.Wait()
+	coordinators.Wait()
 	j.closeSources()
 	j.err, j.finished = first, time.Now()
 	close(j.done)

@@ -68,6 +68,9 @@ type Source interface {
 	// Available delivers when Poll is worth calling again.
 	Available() <-chan struct{}
 	BackPressured
+	// MaxAllowed takes the alignment coordinator's limit: the largest watermark, in
+	// milliseconds, up to which the source may read.
+	MaxAllowed(limit int64) error
 	// EndOfInput emits the final watermark. It is called after Poll answered
 	// EndOfInput.
 	EndOfInput() error
@@ -104,6 +107,17 @@ type Runtime struct {
 	// WatermarkInterval is the time between two periodic calls of a watermark
 	// generator; 0 means none.
 	WatermarkInterval time.Duration
+	// Alignment is set on sources whose strategy aligns.
+	Alignment Alignment
+}
+
+// Alignment is a source subtask's connection to the alignment of its group (spec
+// watermarks 6).
+type Alignment struct {
+	// Report sends the subtask's watermark to the coordinator. It does not block.
+	Report func(watermark int64)
+	// Samples is the number of samples that limits are compared with.
+	Samples int
 }
 
 // SplitRegistry numbers the splits of a job for connector.Origin. It is safe for

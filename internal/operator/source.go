@@ -71,12 +71,18 @@ func (s *sourceOperator[T]) Open(rt *Runtime, out Output) error {
 	if err != nil {
 		return err
 	}
-	cfg := progress.SourceConfig{SplitState: func(id string, state metric.SplitState) {
-		s.splits[id].metrics.State.Set(int64(state))
-	}}
+	cfg := progress.SourceConfig{
+		Samples:    rt.Alignment.Samples,
+		Report:     rt.Alignment.Report,
+		SplitState: func(id string, state metric.SplitState) { s.splits[id].metrics.State.Set(int64(state)) },
+	}
+	cfg.Pauser, _ = s.reader.(connector.SplitPauser)
 	now := rt.Timers.Now()
 	if s.progress, err = progress.NewSource(s.strategy, cfg, now, (*sourceSignals[T])(s)); err != nil {
 		return err
+	}
+	if alignment, on := s.strategy.Alignment(); on {
+		s.every(alignment.UpdateInterval.Milliseconds(), s.progress.Sample)
 	}
 	s.every(rt.WatermarkInterval.Milliseconds(), s.periodic)
 	s.every(positionsInterval, s.readPositions)
@@ -144,6 +150,9 @@ func (s *sourceOperator[T]) Available() <-chan struct{} { return s.reader.Availa
 
 func (s *sourceOperator[T]) Poll() (connector.PollStatus, error) {
 	s.progress.Tick(s.rt.Timers.Now())
+	if s.progress.Blocked() {
+		return connector.NothingAvailable, nil // until MaxAllowed, which wakes the task
+	}
 	status, err := s.reader.Poll(s)
 	if err != nil {
 		return status, err
@@ -155,6 +164,10 @@ func (s *sourceOperator[T]) BackPressure(soft, hard bool) {
 	if s.progress != nil {
 		s.progress.BackPressure(s.rt.Timers.Now(), hard, soft)
 	}
+}
+
+func (s *sourceOperator[T]) MaxAllowed(limit int64) error {
+	return s.progress.MaxAllowed(limit, s.rt.Timers.Now())
 }
 
 func (s *sourceOperator[T]) EndOfInput() error { return s.progress.End(true) }

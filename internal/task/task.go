@@ -158,6 +158,27 @@ func (t *Task) Post(ctx context.Context, f func() error) bool {
 	return false
 }
 
+// TryPost is Post for things that come again soon: it gives up where Post would
+// wait.
+func (t *Task) TryPost(f func() error) bool {
+	select {
+	case t.mail <- f:
+		return true
+	default:
+		return false
+	}
+}
+
+// AddSplits gives a source task further splits.
+func (t *Task) AddSplits(ctx context.Context, splits []connector.Split) bool {
+	return t.Post(ctx, func() error { return t.chain.links[0].rt.WithName(t.source.AddSplits(splits)) })
+}
+
+// MaxAllowed tells a source task the limit of its alignment group.
+func (t *Task) MaxAllowed(limit int64) bool {
+	return t.TryPost(func() error { return t.chain.links[0].rt.WithName(t.source.MaxAllowed(limit)) })
+}
+
 // Stop asks a source task to end in the middle of its input: what is under way is
 // processed, but there is no final watermark, so open windows do not fire. It has
 // no effect on other tasks, which end with their inputs.

@@ -1,0 +1,180 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/internal/graph"
+	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/internal/progress"
+)
+
+// sourceRun is one source's connection to the outside.
+type sourceRun struct {
+	node       *graph.Node
+	enumerator connector.Enumerator
+	// splits are those found at the start.
+	splits []connector.Split
+}
+
+// connect opens the enumerators and finds the first splits.
+func (j *Job) connect(ctx context.Context, g *graph.Graph) error {
+	for _, n := range g.Nodes {
+		if n.Source == nil {
+			continue
+		}
+		rt := operator.Runtime{Name: n.Name, UID: n.UID}
+		e, err := n.Source.NewEnumerator(ctx, connector.SourceRuntime{Operator: n.Name, Logger: j.log})
+		if err != nil {
+			return rt.WithName(err)
+		}
+		s := &sourceRun{node: n, enumerator: e}
+		j.sources = append(j.sources, s)
+		if s.splits, err = e.Discover(ctx); err != nil {
+			return rt.WithName(err)
+		}
+		n.Source.Splits = len(s.splits)
+		if n.Source.Alignment != nil {
+			if j.alignment == nil {
+				j.alignment = newAlignment()
+			}
+			if err := j.alignment.join(n); err != nil {
+				return rt.WithName(err)
+			}
+		}
+	}
+	return nil
+}
+
+func (j *Job) closeSources() {
+	for _, s := range j.sources {
+		if err := s.enumerator.Close(); err != nil {
+			j.log.Warn("closing a source failed", "source", s.node.Name, "error", err)
+		}
+	}
+}
+
+func (j *Job) source(n *graph.Node) *sourceRun {
+	for _, s := range j.sources {
+		if s.node == n {
+			return s
+		}
+	}
+	return nil
+}
+
+// splitsOf returns the splits found at the start that a subtask owns.
+func (s *sourceRun) splitsOf(subtask int) (splits []connector.Split) {
+	for _, split := range s.splits {
+		if s.enumerator.Owner(split, s.node.Parallelism) == subtask {
+			splits = append(splits, split)
+		}
+	}
+	return splits
+}
+
+// tasksOf returns the subtasks of a source, in order.
+func (j *Job) tasksOf(n *graph.Node) (tasks []*runningTask) {
+	for _, t := range j.tasks {
+		if t.vertex.Head() == n {
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks
+}
+
+// coordinate starts what sources need while they run: discovery and alignment. The
+// goroutines end when the job's context does.
+func (j *Job) coordinate() *sync.WaitGroup {
+	var wg sync.WaitGroup
+	for _, s := range j.sources {
+		if d, ok := s.enumerator.(connector.Discoverer); ok && !s.node.Source.Bounded && d.DiscoveryInterval() > 0 {
+			wg.Go(func() { j.discover(s, d.DiscoveryInterval()) })
+		}
+		if a := s.node.Source.Alignment; a != nil {
+			wg.Go(func() { j.announce(s.node, a.Interval) })
+		}
+	}
+	return &wg
+}
+
+// discover looks for new splits. A failure is a warning: what is being read goes on.
+func (j *Job) discover(s *sourceRun, interval time.Duration) {
+	tasks := j.tasksOf(s.node)
+	for j.tick(interval) {
+		found, err := s.enumerator.Discover(j.ctx)
+		if err != nil && j.ctx.Err() == nil {
+			j.log.Warn("looking for new splits failed; trying again", "operator", s.node.Name, "after", interval, "error", err)
+		}
+		owned := map[int][]connector.Split{}
+		for _, split := range found {
+			owner := s.enumerator.Owner(split, len(tasks))
+			owned[owner] = append(owned[owner], split)
+			j.log.Info("new split", "operator", s.node.Name, "split", split.ID(), "subtask", owner)
+		}
+		for owner, splits := range owned {
+			tasks[owner].task.AddSplits(j.ctx, splits)
+		}
+	}
+}
+
+// tick waits and reports whether the job still runs.
+func (j *Job) tick(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-j.ctx.Done():
+		return false
+	}
+}
+
+// announce tells the subtasks of an aligned source how far they may read. A subtask
+// too busy to listen hears the next announcement.
+func (j *Job) announce(n *graph.Node, interval time.Duration) {
+	tasks := j.tasksOf(n)
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			j.alignment.announce(n, func(subtask int, limit int64) { tasks[subtask].task.MaxAllowed(limit) })
+		case <-j.ctx.Done():
+			return
+		}
+	}
+}
+
+// alignment is the coordinator of all aligned sources of the job. Subtasks report to
+// it from their goroutines.
+type alignment struct {
+	mu          sync.Mutex
+	coordinator *progress.Coordinator
+	sources     map[*graph.Node]*progress.AlignedSource
+}
+
+func newAlignment() *alignment {
+	return &alignment{coordinator: progress.NewCoordinator(), sources: map[*graph.Node]*progress.AlignedSource{}}
+}
+
+func (a *alignment) join(n *graph.Node) (err error) {
+	info := n.Source.Alignment
+	a.sources[n], err = a.coordinator.Join(fmt.Sprintf("%d: %s", n.ID, n.Name), info.Group, info.MaxDrift.Milliseconds())
+	return err
+}
+
+func (a *alignment) report(n *graph.Node, subtask int, watermark int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sources[n].Report(subtask, watermark)
+}
+
+func (a *alignment) announce(n *graph.Node, yield func(subtask int, limit int64)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sources[n].Announce(yield)
+}
