@@ -1,0 +1,184 @@
+package windowed
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/lowwater/lowwater/internal/exchange"
+	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/window"
+)
+
+type keyedBatch[K comparable, T any] = exchange.KeyedBatch[K, T]
+
+// core is what all window operators share. A is the accumulator of one pane or
+// slice.
+type core[K comparable, T, A any] struct {
+	Options
+	fold    fold[T, A]
+	results results[K, A]
+
+	rt      *operator.Runtime
+	out     operator.Output
+	context *Context[K]
+
+	// eventTime and processingTime say what ends a window; for the global
+	// window neither does.
+	eventTime      bool
+	processingTime bool
+	watermark      int64
+	alarm          alarm
+
+	// windows is the scratch space of the assigner.
+	windows []window.TimeWindow
+
+	lateEmitter *operator.Emitter[T] // nil without a late output
+	lateRecords int64
+	samples     *LateSamples
+}
+
+// LateSamples returns the latest late records of this subtask.
+func (c *core[K, T, A]) LateSamples() *LateSamples { return c.samples }
+
+// open prepares c; fire is called by the clock for processing-time windows.
+func (c *core[K, T, A]) open(rt *operator.Runtime, out operator.Output, fire func(now int64) error) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	c.rt, c.out = rt, out
+	_, global := c.Assigner.(window.GlobalAssigner)
+	c.eventTime = c.Assigner.IsEventTime()
+	c.processingTime = !c.eventTime && !global
+	c.context = &Context[K]{Element: operator.NewElement(rt, out)}
+	c.results.openResults(c.context, out)
+	if c.LateOutput != "" {
+		c.lateEmitter = operator.NewEmitter[T](out, c.LateOutput)
+	}
+	c.alarm = alarm{timers: rt.Timers, fire: fire}
+	return nil
+}
+
+// pin fixes what an assigner decides at a subtask's first record, at clock now.
+func (c *core[K, T, A]) pin(now int64) {
+	if tumbling, ok := c.Assigner.(window.TumblingAssigner); ok {
+		c.Assigner = tumbling.Pin(now, rand.Uint64())
+	}
+}
+
+// assign puts the windows of record i into c.windows.
+func (c *core[K, T, A]) assign(b *keyedBatch[K, T], i int, now int64) error {
+	var err error
+	c.windows, err = c.Assigner.Assign(c.windows[:0], b.Timestamps[i], now)
+	if err != nil {
+		return fmt.Errorf("%v: %s, key %v: %w", c.Assigner, c.describe(b.Origins[i]), b.Keys[i], err)
+	}
+	return nil
+}
+
+// cleanupTime returns when the contents of a window are dropped (spec windows
+// 2.2).
+func (c *core[K, T, A]) cleanupTime(maxTimestamp int64) int64 {
+	if !c.eventTime {
+		return maxTimestamp
+	}
+	t := maxTimestamp + c.AllowedLateness
+	if t < maxTimestamp {
+		return math.MaxInt64
+	}
+	return t
+}
+
+// expired reports whether a window's contents are gone, and with them its
+// chance to take another record.
+func (c *core[K, T, A]) expired(maxTimestamp int64) bool {
+	return c.eventTime && c.cleanupTime(maxTimestamp) <= c.watermark
+}
+
+// emit fires one pane of one key.
+func (c *core[K, T, A]) emit(key K, w window.TimeWindow, timing window.Timing, acc *A) error {
+	x := c.context
+	x.Key, x.Window, x.Timing = key, w, timing
+	x.Timestamp = w.MaxTimestamp()
+	return c.results.emit(acc)
+}
+
+// flush sends everything emitted. Operators call it before they return, so that
+// no signal overtakes a result.
+func (c *core[K, T, A]) flush() error {
+	c.countLate()
+	if err := c.results.flush(); err != nil {
+		return err
+	}
+	if err := c.context.Flush(); err != nil {
+		return err
+	}
+	if c.lateEmitter != nil {
+		return c.lateEmitter.Flush()
+	}
+	return nil
+}
+
+// setWatermark makes t the current watermark; callbacks see it, and not the
+// one before, while windows fire (spec windows 2.9).
+func (c *core[K, T, A]) setWatermark(t int64) {
+	c.watermark = t
+	c.context.Watermark = t
+}
+
+// forward sends everything emitted and then watermark t.
+func (c *core[K, T, A]) forward(t int64) error {
+	if err := c.flush(); err != nil {
+		return err
+	}
+	return c.out.Watermark(t)
+}
+
+func (c *core[K, T, A]) Status(idle bool) error { return c.out.Status(idle) }
+
+// lost tells of processing-time windows that the end of input leaves unfired
+// (spec windows 2.13).
+func (c *core[K, T, A]) lost(windows int) error {
+	if c.processingTime && windows > 0 {
+		c.rt.Logger.Warn("input ended before the clock reached the end of these processing-time windows: they do not fire",
+			"operator", c.rt.Name, "subtask", c.rt.Subtask, "windows", windows)
+	}
+	return nil
+}
+
+func (c *core[K, T, A]) Close() error {
+	c.alarm.stop()
+	return nil
+}
+
+// alarm is one timer of the clock, set to the earliest of many instants.
+type alarm struct {
+	timers operator.ProcessingTime
+	fire   func(now int64) error
+	at     int64
+	cancel func()
+}
+
+// setAfter makes the alarm go off when the clock shows more than t, unless it
+// will go off before anyway. So a window fires one millisecond after its last
+// one, which is when Flink's timers do (spec windows 4).
+func (a *alarm) setAfter(t int64) {
+	if a.cancel != nil {
+		if a.at <= t+1 {
+			return
+		}
+		a.cancel()
+	}
+	a.at = t + 1
+	a.cancel = a.timers.At(a.at, func(now int64) error {
+		a.cancel = nil
+		return a.fire(now)
+	})
+}
+
+func (a *alarm) stop() {
+	if a.cancel != nil {
+		a.cancel()
+		a.cancel = nil
+	}
+}

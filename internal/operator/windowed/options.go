@@ -1,0 +1,79 @@
+package windowed
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/window"
+)
+
+// Options describe the windows of an operator.
+type Options struct {
+	Assigner window.Assigner
+	// AllowedLateness is how long, in milliseconds of event time, a window is
+	// kept after it has fired.
+	AllowedLateness int64
+	// LateOutput is the id of the side output for late records. Without one
+	// they are dropped and counted.
+	LateOutput string
+}
+
+// Validate reports wrong options.
+func (o Options) Validate() error {
+	if o.Assigner == nil {
+		return errors.New("window: no assigner")
+	}
+	if err := o.Assigner.Validate(); err != nil {
+		return err
+	}
+	if o.AllowedLateness < 0 {
+		return fmt.Errorf("allowed lateness %d ms: must not be negative", o.AllowedLateness)
+	}
+	return nil
+}
+
+// Context tells a window function which pane it is called for. It is valid
+// during the call only. The embedded Element is the way to side outputs; its
+// Timestamp is the window's MaxTimestamp, which all results of a pane carry
+// (spec windows 2.4), and its Watermark the current one, which may be far past
+// the window's end.
+type Context[K comparable] struct {
+	*operator.Element
+	Key    K
+	Window window.TimeWindow
+	Timing window.Timing
+}
+
+// Function is a window function that sees the elements of a pane. It is called
+// once per subtask and returns the function for every pane, which may range
+// over the elements any number of times, but only during the call.
+type Function[K comparable, T, R any] func(*Context[K], *operator.Emitter[R]) func(iter.Seq[T]) error
+
+// Aggregate returns the operator that folds records with agg and emits a
+// window.Pane per firing. Options must be valid.
+func Aggregate[K comparable, T, A, R any](o Options, agg window.Aggregator[T, A, R]) operator.Operator {
+	return build(o, agg, &paneResults[K, T, A, R]{agg: agg})
+}
+
+// AggregateProcess returns the operator that folds records with agg and calls f
+// with the result as the only element.
+func AggregateProcess[K comparable, T, A, V, R any](o Options, agg window.Aggregator[T, A, V], f Function[K, V, R]) operator.Operator {
+	return build(o, agg, &processedResults[K, T, A, V, R]{agg: agg, open: f})
+}
+
+// Process returns the operator that keeps the records of a window and calls f
+// with all of them, in the order of their arrival.
+func Process[K comparable, T, R any](o Options, f Function[K, T, R]) operator.Operator {
+	return build(o, &lists[T]{}, &processedLists[K, T, R]{open: f})
+}
+
+func build[K comparable, T, A any](o Options, f fold[T, A], r results[K, A]) operator.Operator {
+	c := core[K, T, A]{Options: o, fold: f, results: r, watermark: math.MinInt64, samples: &LateSamples{}}
+	if o.Assigner.Merging() {
+		return &sessions[K, T, A]{core: c}
+	}
+	return &panes[K, T, A]{core: c}
+}

@@ -1,0 +1,279 @@
+package windowed
+
+import (
+	"math"
+	"sort"
+
+	"github.com/lowwater/lowwater/internal/exchange"
+	"github.com/lowwater/lowwater/internal/keyed"
+	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/window"
+)
+
+// panes is the operator for windows that do not merge.
+type panes[K comparable, T, A any] struct {
+	core[K, T, A]
+	pinned bool
+
+	// live is the windows with contents, by MaxTimestamp, then start.
+	live []*pane[K, A]
+	free []*pane[K, A]
+
+	router router[K, T, A]
+}
+
+// maxFreePanes bounds the panes kept for reuse.
+const maxFreePanes = 8
+
+func (o *panes[K, T, A]) Open(rt *operator.Runtime, out operator.Output) error {
+	o.router.fold = o.fold
+	return o.open(rt, out, o.onClock)
+}
+
+func (o *panes[K, T, A]) Process(_ int, p exchange.Payload) error {
+	b := p.(*keyedBatch[K, T])
+	if b.Len() == 0 {
+		b.Release()
+		return nil
+	}
+	now := o.rt.Timers.Now()
+	if !o.pinned {
+		o.pin(now)
+		o.pinned = true
+	}
+	var err error
+	if o.processingTime {
+		err = o.addNow(b, now)
+	} else {
+		err = o.addByTime(b, now)
+	}
+	b.Release()
+	if err != nil {
+		return err
+	}
+	return o.flush()
+}
+
+// addNow adds a batch to the processing-time windows of its arrival.
+func (o *panes[K, T, A]) addNow(b *keyedBatch[K, T], now int64) error {
+	if err := o.assign(b, 0, now); err != nil {
+		return err
+	}
+	for _, w := range o.windows {
+		o.router.add([]*pane[K, A]{o.pane(w)}, b.Hashes, b.Keys, b.Values)
+	}
+	if len(o.live) > 0 {
+		o.alarm.setAfter(o.live[0].max)
+	}
+	return nil
+}
+
+// addByTime adds each record of a batch to the windows of its timestamp. Runs of
+// neighbouring records share the search for their windows.
+func (o *panes[K, T, A]) addByTime(b *keyedBatch[K, T], now int64) error {
+	r := &o.router
+	times := b.Timestamps
+	for i := 0; i < len(times); {
+		route := r.find(times[i])
+		if route == nil {
+			var err error
+			if route, err = o.locate(b, i, now); err != nil {
+				return err
+			}
+		}
+		if route == nil {
+			if len(o.windows) > 1 {
+				r.flush(b) // some of the windows may be on a route
+			}
+			if err := o.addSingly(b, i); err != nil {
+				return err
+			}
+			i++
+			continue
+		}
+		n := runLength(times[i:], route.span)
+		route.runs = append(route.runs, run{i, i + n})
+		if route.shared {
+			r.flush(b)
+		}
+		i += n
+	}
+	r.flush(b)
+	return nil
+}
+
+// locate finds the windows of record i, for which there is no route yet. It
+// returns a route to them if they are all yet to fire and nil otherwise.
+func (o *panes[K, T, A]) locate(b *keyedBatch[K, T], i int, now int64) (*route[K, A], error) {
+	if err := o.assign(b, i, now); err != nil {
+		return nil, err
+	}
+	t := b.Timestamps[i]
+	span := o.Assigner.Span(t)
+	if len(o.windows) == 0 || t < span.Start || t >= span.End {
+		return nil, nil
+	}
+	for _, w := range o.windows {
+		if o.eventTime && w.MaxTimestamp() <= o.watermark {
+			return nil, nil
+		}
+	}
+	if len(o.router.routes) == maxRoutes {
+		o.router.flush(b)
+		o.router.reset()
+	}
+	route := o.router.insert(span)
+	route.shared = len(o.windows) > 1 || o.windows[0] != span
+	for _, w := range o.windows {
+		route.panes = append(route.panes, o.pane(w))
+	}
+	return route, nil
+}
+
+// addSingly adds record i to those of its windows that still take it, and fires
+// the ones that have fired before (spec windows 2.1, 2.5).
+func (o *panes[K, T, A]) addSingly(b *keyedBatch[K, T], i int) error {
+	accepted := false
+	for _, w := range o.windows {
+		maxTimestamp := w.MaxTimestamp()
+		if o.expired(maxTimestamp) {
+			continue
+		}
+		accepted = true
+		p := o.pane(w)
+		o.router.add([]*pane[K, A]{p}, b.Hashes[i:i+1], b.Keys[i:i+1], b.Values[i:i+1])
+		if o.eventTime && maxTimestamp <= o.watermark {
+			acc := p.keys.Get(b.Hashes[i], b.Keys[i])
+			if err := o.emit(b.Keys[i], w, window.Late, acc); err != nil {
+				return err
+			}
+		}
+	}
+	if !accepted {
+		o.late(b, i)
+	}
+	return nil
+}
+
+// pane finds or makes the pane of a window.
+func (o *panes[K, T, A]) pane(w window.TimeWindow) *pane[K, A] {
+	maxTimestamp := w.MaxTimestamp()
+	lo, hi := 0, len(o.live)
+	for lo < hi {
+		mid := int(uint(lo+hi) / 2)
+		if p := o.live[mid]; p.max < maxTimestamp || p.max == maxTimestamp && p.window.Start < w.Start {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < len(o.live) && o.live[lo].window == w {
+		return o.live[lo]
+	}
+	p := o.newPane()
+	p.window, p.max = w, maxTimestamp
+	o.live = append(o.live, nil)
+	copy(o.live[lo+1:], o.live[lo:])
+	o.live[lo] = p
+	return p
+}
+
+func (o *panes[K, T, A]) newPane() *pane[K, A] {
+	if n := len(o.free); n > 0 {
+		p := o.free[n-1]
+		o.free = o.free[:n-1]
+		return p
+	}
+	return &pane[K, A]{keys: keyed.NewTable[K, A]()}
+}
+
+func (o *panes[K, T, A]) Watermark(t int64) error {
+	from := o.watermark
+	o.setWatermark(t)
+	var err error
+	switch {
+	case o.eventTime:
+		err = o.fireDue(from, t)
+	case t == math.MaxInt64 && from < t && o.firesAtEndOfStream():
+		err = o.fire(o.live)
+	}
+	if err != nil {
+		return err
+	}
+	return o.forward(t)
+}
+
+func (o *panes[K, T, A]) firesAtEndOfStream() bool {
+	global, ok := o.Assigner.(window.GlobalAssigner)
+	return ok && global.FiresAtEndOfStream()
+}
+
+// fireDue fires the windows that end after watermark from and by watermark to,
+// and drops those whose lateness is over. A window that came into being after
+// its end has fired with each of its records and does not fire again.
+func (o *panes[K, T, A]) fireDue(from, to int64) error {
+	first := o.endedBy(from)
+	due := o.live[first:max(first, o.endedBy(to))]
+	if len(due) > 0 {
+		o.router.reset()
+	}
+	if err := o.fire(due); err != nil {
+		return err
+	}
+	n := 0
+	for n < len(o.live) && o.expired(o.live[n].max) {
+		n++
+	}
+	o.drop(n)
+	return nil
+}
+
+// onClock fires the processing-time windows that are over.
+func (o *panes[K, T, A]) onClock(now int64) error {
+	n := o.endedBy(now - 1)
+	if err := o.fire(o.live[:n]); err != nil {
+		return err
+	}
+	o.drop(n)
+	if len(o.live) > 0 {
+		o.alarm.setAfter(o.live[0].max)
+	}
+	return o.flush()
+}
+
+// endedBy returns the number of live windows with a MaxTimestamp of at most t.
+func (o *panes[K, T, A]) endedBy(t int64) int {
+	return sort.Search(len(o.live), func(i int) bool { return o.live[i].max > t })
+}
+
+// fire emits every key of every pane.
+func (o *panes[K, T, A]) fire(due []*pane[K, A]) error {
+	for _, p := range due {
+		for e := range p.keys.All() {
+			if err := o.emit(e.Key, p.window, window.OnTime, &e.Value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// drop forgets the first n panes.
+func (o *panes[K, T, A]) drop(n int) {
+	for _, p := range o.live[:n] {
+		if r, ok := o.fold.(releaser[A]); ok {
+			for e := range p.keys.All() {
+				r.release(e.Value)
+			}
+		}
+		if len(o.free) < maxFreePanes {
+			p.keys.Reset()
+			o.free = append(o.free, p)
+		}
+	}
+	rest := copy(o.live, o.live[n:])
+	clear(o.live[rest:])
+	o.live = o.live[:rest]
+}
+
+func (o *panes[K, T, A]) Finish() error { return o.lost(len(o.live)) }
