@@ -20,9 +20,11 @@ type Decoder[T any] interface {
 // Encoder turns a value into the bytes of one record. An encoder is used by all
 // subtasks of a sink at once and must be safe for concurrent use.
 type Encoder[T any] interface {
-	// Encode appends the encoding of v to dst and returns the extended slice,
-	// as append does. It keeps neither dst nor the result. After an error the
-	// returned slice is not used.
+	// Encode appends the encoding of v to dst, which is not nil, and returns
+	// the extended slice, as append does. It keeps neither. Returning nil
+	// means that v stands for no value: in Kafka a null value, which deletes
+	// its key from a compacted topic. After an error the returned slice is not
+	// used.
 	Encode(dst []byte, v T) ([]byte, error)
 }
 

@@ -7,7 +7,8 @@ package raw
 import "github.com/lowwater/lowwater/format"
 
 // Bytes decodes a record to a copy of its bytes and encodes bytes unchanged. A
-// null record decodes to nil, an empty one to an empty slice.
+// nil slice stands for a record without a value, an empty one for an empty
+// value.
 type Bytes struct{}
 
 var (
@@ -26,7 +27,12 @@ func (Bytes) DecodeNull(into *[]byte) error {
 	return nil
 }
 
-func (Bytes) Encode(dst []byte, v []byte) ([]byte, error) { return append(dst, v...), nil }
+func (Bytes) Encode(dst []byte, v []byte) ([]byte, error) {
+	if v == nil {
+		return nil, nil
+	}
+	return append(dst, v...), nil
+}
 
 // String decodes a record to a string of its bytes and encodes a string
 // unchanged. The bytes need not be valid UTF-8. It has no value for a null

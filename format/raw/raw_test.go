@@ -32,6 +32,12 @@ func TestBytes(t *testing.T) {
 	if diff := cmp.Diff([]byte{'<', 0, 0xff}, out); diff != "" {
 		t.Errorf("Encode must append (-want +got):\n%s", diff)
 	}
+	if out, err := f.Encode([]byte{}, nil); err != nil || out != nil {
+		t.Errorf("Encode of no value = %#v, %v, want nil", out, err)
+	}
+	if out, err := f.Encode([]byte{}, []byte{}); err != nil || out == nil {
+		t.Errorf("Encode of an empty value = %#v, %v, want an empty slice", out, err)
+	}
 }
 
 func TestString(t *testing.T) {

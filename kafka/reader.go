@@ -1,0 +1,219 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/lowwater/lowwater/connector"
+)
+
+// reader decodes what its fetcher fetches.
+type reader[T any] struct {
+	*fetcher
+	rt     connector.ReaderRuntime
+	decode decodeFunc[T]
+	// offsets is parallel to the batch being filled.
+	offsets []int64
+}
+
+var (
+	_ connector.Reader[int]       = (*reader[int])(nil)
+	_ connector.SplitPauser       = (*reader[int])(nil)
+	_ connector.SplitPositions    = (*reader[int])(nil)
+	_ connector.PositionCommitter = (*reader[int])(nil)
+)
+
+func newReader[T any](cfg *sourceConfig, decode decodeFunc[T], rt connector.ReaderRuntime) (*reader[T], error) {
+	f, err := newFetcher(cfg, rt.Logger.With("source", rt.Operator, "subtask", rt.Subtask))
+	if err != nil {
+		return nil, err
+	}
+	return &reader[T]{fetcher: f, rt: rt, decode: decode}, nil
+}
+
+func (r *reader[T]) AddSplits(splits []connector.Split) error { return r.add(splits) }
+func (r *reader[T]) NoMoreSplits()                            { r.setNoMore() }
+func (r *reader[T]) Available() <-chan struct{}               { return r.available }
+func (r *reader[T]) PauseSplits(ids []string)                 { r.setPaused(ids, true) }
+func (r *reader[T]) ResumeSplits(ids []string)                { r.setPaused(ids, false) }
+
+func (r *reader[T]) Close() error {
+	r.close()
+	return nil
+}
+
+// Poll passes on one batch of one split.
+func (r *reader[T]) Poll(out connector.ReaderOutput[T]) (connector.PollStatus, error) {
+	if err := r.failure(); err != nil {
+		return connector.NothingAvailable, err
+	}
+	for {
+		if err := r.finishEnded(out); err != nil {
+			return connector.NothingAvailable, err
+		}
+		if s := r.nextReady(); s != nil {
+			r.starving.Store(false)
+			return connector.MoreAvailable, r.emit(out, s)
+		}
+		if r.noMore && r.open == 0 {
+			return connector.EndOfInput, nil
+		}
+		if !r.receive() {
+			r.starving.Store(true)
+			return connector.NothingAvailable, nil
+		}
+	}
+}
+
+// finishEnded reports splits that ended without a last record.
+func (r *reader[T]) finishEnded(out connector.ReaderOutput[T]) error {
+	for _, s := range r.ended {
+		r.finish(s)
+		if err := out.FinishSplit(s.id); err != nil {
+			return err
+		}
+	}
+	r.ended = r.ended[:0]
+	return nil
+}
+
+// emit passes on the next records of s: at most a batch, all with the same type
+// of timestamp.
+func (r *reader[T]) emit(out connector.ReaderOutput[T], s *split) error {
+	b := out.Batch()
+	r.offsets = r.offsets[:0]
+	var timestamps connector.TimestampType
+	next := s.next.Load()
+	for range connector.BatchSize {
+		rec := s.peek()
+		if rec == nil || s.reached(next) {
+			break
+		}
+		if s.reached(rec.Offset) {
+			next = rec.Offset
+			break
+		}
+		if !rec.Attrs.IsControl() {
+			t := timestampTypeOf(rec)
+			if b.Len() > 0 && t != timestamps {
+				break
+			}
+			timestamps = t
+			if err := r.append(out, b, rec); err != nil {
+				return err
+			}
+		}
+		next = rec.Offset + 1
+		s.drop()
+	}
+	if err := r.pass(out, s, b, timestamps); err != nil {
+		return err
+	}
+	s.next.Store(next)
+	if !s.reached(next) {
+		return nil
+	}
+	r.finish(s)
+	return out.FinishSplit(s.id)
+}
+
+func (r *reader[T]) pass(out connector.ReaderOutput[T], s *split, b *connector.Batch[T], t connector.TimestampType) error {
+	if b.Len() == 0 {
+		b.Release()
+		return nil
+	}
+	return out.Emit(s.id, b, r.offsets, t)
+}
+
+// append decodes a record into the batch, or does with it what is done with
+// records that cannot be decoded.
+func (r *reader[T]) append(out connector.ReaderOutput[T], b *connector.Batch[T], rec *kgo.Record) error {
+	var zero T // batches are recycled, and decoders need not set every field
+	n := b.Len()
+	b.Values = append(b.Values, zero)
+	if err := r.decode(rec, &b.Values[n]); err != nil {
+		b.Values = b.Values[:n]
+		return r.reject(out, rec, err)
+	}
+	b.Timestamps = append(b.Timestamps, timestampOf(rec))
+	b.Origins = append(b.Origins, 0)
+	r.offsets = append(r.offsets, rec.Offset)
+	return nil
+}
+
+func (r *reader[T]) reject(out connector.ReaderOutput[T], rec *kgo.Record, cause error) error {
+	switch {
+	case cause == errTombstone:
+		r.rt.CountDropped("tombstone", sampleOf(rec, cause))
+		return nil
+	case r.cfg.onDecodeError == SkipRecord:
+		r.rt.CountDropped("malformed", sampleOf(rec, cause))
+		return nil
+	case r.cfg.onDecodeError == DeadLetter:
+		return out.EmitSide(deadLetterOf(rec, cause))
+	default:
+		return fmt.Errorf("kafka source: cannot decode %s: %w; correct the decoder, or set OnDecodeError to SkipRecord or DeadLetter",
+			placeOf(rec), cause)
+	}
+}
+
+// Positions yields the splits that are not finished. With ReadCommitted the end
+// is the last stable offset. It may be called from any goroutine.
+func (r *reader[T]) Positions(yield func(splitID string, next, end int64)) {
+	for _, s := range r.snapshot() {
+		if !s.finished.Load() {
+			yield(s.id, s.next.Load(), s.end.Load())
+		}
+	}
+}
+
+// CaughtUp yields the splits that are not finished, with what brokers say about
+// their ends. caughtUp means that every record of the split has been passed on
+// and that nothing was appended from since to asOf, both on this machine's
+// clock: asOf stands still while brokers do not answer, and while a transaction
+// is open. It may be called from any goroutine.
+func (r *reader[T]) CaughtUp(yield func(splitID string, caughtUp bool, since, asOf time.Time)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.splits {
+		if s.finished.Load() {
+			continue
+		}
+		if t := s.tail; t.at == s.next.Load() && !t.since.IsZero() {
+			yield(s.id, true, t.since, t.asOf)
+		} else {
+			yield(s.id, false, time.Time{}, time.Time{})
+		}
+	}
+}
+
+// CommitPositions commits the positions to the group of GroupID, and does
+// nothing without one. It blocks for as long as the broker takes, and may be
+// called from any goroutine.
+func (r *reader[T]) CommitPositions(ctx context.Context) error {
+	if r.cfg.group == "" {
+		return nil
+	}
+	offsets := kadm.Offsets{}
+	for _, s := range r.snapshot() {
+		offsets.Add(kadm.Offset{Topic: s.Topic, Partition: s.Partition, At: s.next.Load(), LeaderEpoch: -1})
+	}
+	if len(offsets) == 0 {
+		return nil
+	}
+	if err := kadm.NewClient(r.client).CommitAllOffsets(ctx, r.cfg.group, offsets); err != nil {
+		return fmt.Errorf("kafka source: committing offsets to group %s: %w", r.cfg.group, err)
+	}
+	return nil
+}
+
+// snapshot returns the splits added so far. The slice only grows.
+func (f *fetcher) snapshot() []*split {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.splits[:len(f.splits):len(f.splits)]
+}

@@ -1,0 +1,245 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+const (
+	// watchInterval is how often brokers are asked about quiet splits.
+	watchInterval = time.Second
+	// watchTimeout bounds one round of questions.
+	watchTimeout = 5 * time.Second
+	// unknownTopicGrace is how long a topic may be unknown before it counts as
+	// deleted: metadata of brokers may lag.
+	unknownTopicGrace = 30 * time.Second
+	// stuckChecks is after how many checks without a record a split that is not
+	// at its end is probed for a gap, maxProbes how many are per round.
+	stuckChecks = 2
+	maxProbes   = 16
+)
+
+// tail is what brokers said about the end of a quiet split.
+type tail struct {
+	// at is the split's position at the last check, checks how many in a row
+	// found it there.
+	at     int64
+	checks int
+	// since and asOf are the times of the first and the last answer that
+	// showed the position to be the end; zero if the last answer did not.
+	since, asOf time.Time
+	// unknownSince is when the topic became unknown, zero if it is known.
+	unknownSince time.Time
+}
+
+// watchLoop finds out where quiet splits end. The client does not tell about
+// answers without records, so that it takes a question of our own to learn that
+// a split has caught up, was deleted, or stands before offsets without records.
+func (f *fetcher) watchLoop(ctx context.Context) {
+	ticker := time.NewTicker(watchInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		if quiet := f.quietSplits(); len(quiet) > 0 {
+			round, cancel := context.WithTimeout(ctx, watchTimeout)
+			f.watch(round, quiet)
+			cancel()
+		}
+	}
+}
+
+// quietSplits returns the splits that have not moved since the last call.
+func (f *fetcher) quietSplits() []*split {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var quiet []*split
+	for _, s := range f.splits {
+		if s.finished.Load() || s.paused.Load() {
+			continue
+		}
+		if at := s.next.Load(); at != s.tail.at {
+			s.tail = tail{at: at}
+			continue
+		}
+		s.tail.checks++
+		quiet = append(quiet, s)
+	}
+	return quiet
+}
+
+// watch asks for the ends of quiet splits.
+func (f *fetcher) watch(ctx context.Context, quiet []*split) {
+	parts := make([]partition, len(quiet))
+	for i, s := range quiet {
+		parts[i] = partition{s.Topic, s.Partition}
+	}
+	asked := time.Now()
+	ends := listOffsets(ctx, f.client, parts, atEnd, 0)
+	visible := ends
+	if f.cfg.readCommitted {
+		visible = listOffsets(ctx, f.client, parts, atEnd, f.cfg.isolation())
+	}
+	if ctx.Err() == context.Canceled {
+		return
+	}
+	probes := 0
+	for i, s := range quiet {
+		end, seen := ends[parts[i]], visible[parts[i]]
+		if end.err == nil {
+			end.err = seen.err
+		}
+		stuck := f.note(s, end, seen.offset, asked)
+		if stuck && f.starving.Load() && probes < maxProbes {
+			probes++
+			f.findGap(ctx, s, seen.offset)
+		}
+	}
+}
+
+// note records one answer and reports whether the split stands still before its
+// visible end.
+func (f *fetcher) note(s *split, end listed, visible int64, asked time.Time) (stuck bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now, t := time.Now(), &s.tail
+	if end.err != nil {
+		f.noteError(s, end.err, now)
+		return false
+	}
+	t.unknownSince = time.Time{}
+	s.end.Store(visible)
+	switch {
+	case t.at != end.offset:
+		t.since, t.asOf = time.Time{}, time.Time{}
+	case t.since.IsZero():
+		t.since, t.asOf = now, now
+	default:
+		t.asOf = asked
+	}
+	return t.at < visible && t.checks >= stuckChecks
+}
+
+// noteError is called with mu held.
+func (f *fetcher) noteError(s *split, err error, now time.Time) {
+	if f.seldom.allow("watch " + s.id) {
+		f.log.Warn("the end of a partition is unknown; asking again", "partition", s.id, "offset", s.tail.at, "err", err)
+	}
+	switch {
+	case !isUnknownTopic(err):
+		s.tail.unknownSince = time.Time{}
+	case s.tail.unknownSince.IsZero():
+		s.tail.unknownSince = now
+	case now.Sub(s.tail.unknownSince) >= unknownTopicGrace && f.err == nil:
+		f.err = fmt.Errorf("kafka source: %s was deleted while it was read, at offset %d: %w; create it, or remove it from Topics",
+			s.id, s.tail.at, err)
+		f.signal()
+	}
+}
+
+// findGap looks for records between the position of a split and its visible
+// end, and tells the subtask if there are none. That is so where a transaction
+// was aborted whose marker is not visible yet, and where compaction removed the
+// last records.
+func (f *fetcher) findGap(ctx context.Context, s *split, end int64) {
+	from := s.next.Load()
+	to, err := f.probe(ctx, partition{s.Topic, s.Partition}, from, end)
+	if err != nil {
+		if f.seldom.allow("probe " + s.id) {
+			f.log.Warn("looking for records failed; trying again", "partition", s.id, "offset", from, "err", err)
+		}
+		return
+	}
+	if to > from {
+		f.mu.Lock()
+		f.gaps = append(f.gaps, gap{split: s, from: from, to: to})
+		f.mu.Unlock()
+		f.signal()
+	}
+}
+
+// probe returns the offset, at most end, up to which a partition has no records
+// that a reader gets to see.
+func (f *fetcher) probe(ctx context.Context, p partition, from, end int64) (int64, error) {
+	opts := kgo.ProcessFetchPartitionOpts{KeepControlRecords: true, Topic: p.topic, Partition: p.num}
+	if f.cfg.readCommitted {
+		opts.IsolationLevel = kgo.ReadCommitted()
+	}
+	at := from
+	for at < end {
+		answer, err := f.fetchOnce(ctx, p, at)
+		if err != nil {
+			return from, err
+		}
+		opts.Offset = at
+		found, next := kgo.ProcessFetchPartition(opts, answer, kgo.DefaultDecompressor(), nil)
+		switch {
+		case found.Err != nil:
+			return from, found.Err
+		case len(found.Records) > 0:
+			return min(found.Records[0].Offset, end), nil
+		case len(answer.RecordBatches) == 0:
+			// The log goes on without records, up to where it was looked at.
+			return max(at, min(end, f.visibleEnd(&found))), nil
+		case next == at:
+			return at, nil // the batch is cut off
+		}
+		at = next
+	}
+	return end, nil
+}
+
+// fetchOnce fetches a partition beside the client's own fetching.
+func (f *fetcher) fetchOnce(ctx context.Context, p partition, offset int64) (*kmsg.FetchResponseTopicPartition, error) {
+	topicID, leader, err := f.leader(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	part := kmsg.NewFetchRequestTopicPartition()
+	part.Partition = p.num
+	part.FetchOffset = offset
+	part.PartitionMaxBytes = f.cfg.fetchMaxPartitionBytes
+	topic := kmsg.NewFetchRequestTopic()
+	topic.Topic, topic.TopicID = p.topic, topicID
+	topic.Partitions = append(topic.Partitions, part)
+	req := kmsg.NewPtrFetchRequest()
+	req.MaxBytes = f.cfg.fetchMaxPartitionBytes
+	req.IsolationLevel = f.cfg.isolation()
+	req.Topics = append(req.Topics, topic)
+
+	answer, err := f.client.Broker(int(leader)).RetriableRequest(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	resp := answer.(*kmsg.FetchResponse)
+	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
+		return nil, err
+	}
+	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+		return nil, errNoAnswer
+	}
+	return &resp.Topics[0].Partitions[0], nil
+}
+
+func (f *fetcher) leader(ctx context.Context, p partition) (topicID [16]byte, leader int32, err error) {
+	resp, err := metadataRequest(p.topic).RequestWith(ctx, f.client)
+	if err != nil {
+		return topicID, -1, err
+	}
+	for _, t := range resp.Topics {
+		for _, part := range t.Partitions {
+			if part.Partition == p.num && part.Leader >= 0 {
+				return t.TopicID, part.Leader, kerr.ErrorForCode(part.ErrorCode)
+			}
+		}
+	}
+	return topicID, -1, kerr.LeaderNotAvailable
+}

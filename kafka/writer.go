@@ -1,0 +1,231 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/lowwater/lowwater/connector"
+)
+
+// writer produces the records of one subtask. The client sends in the
+// background and calls done with each record's fate.
+type writer[T any] struct {
+	*cluster
+	sink *Sink[T]
+	// topics are the numbers of partitions of the topics written to so far.
+	topics map[string]int
+	last   string // the topic of the last record
+	// records are acknowledged ones, to be used again with their buffers.
+	records sync.Pool
+	done    func(*kgo.Record, error)
+
+	failed atomic.Bool
+	mu     sync.Mutex
+	err    error // the first failure
+}
+
+var _ connector.Writer[int] = (*writer[int])(nil)
+
+func newWriter[T any](ctx context.Context, s *Sink[T], rt connector.WriterRuntime) (*writer[T], error) {
+	log := rt.Logger.With("sink", rt.Operator, "subtask", rt.Subtask)
+	base, fixed := s.cfg.writerOptions(s.partition != nil)
+	c, err := connect("kafka sink", "WRITE and DESCRIBE", &s.cfg.client, log, base, fixed)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer[T]{cluster: c, sink: s, topics: map[string]int{}}
+	w.done = w.acknowledged
+	if s.cfg.topic != "" {
+		if err := w.open(ctx, s.cfg.topic); err != nil {
+			c.client.Close()
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// open checks that a topic exists, the first time it is written to.
+func (w *writer[T]) open(ctx context.Context, topic string) error {
+	if topic == w.last {
+		return nil
+	}
+	if _, ok := w.topics[topic]; !ok {
+		n, err := w.countPartitions(ctx, topic)
+		if err != nil {
+			return err
+		}
+		w.topics[topic] = n
+	}
+	w.last = topic
+	return nil
+}
+
+func (w *writer[T]) countPartitions(ctx context.Context, topic string) (int, error) {
+	if topic == "" {
+		return 0, w.errorf("WithTopic returned an empty topic")
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.cfg.startupTimeout)
+	defer cancel()
+	resp, err := w.metadata(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range resp.Topics {
+		if err := w.topicError(topic, kerr.ErrorForCode(t.ErrorCode)); err != nil {
+			return 0, err
+		}
+		return len(t.Partitions), nil
+	}
+	return 0, w.topicError(topic, kerr.UnknownTopicOrPartition)
+}
+
+// Write hands records to the client, and waits while too much of what was
+// written is not acknowledged. It returns the first failure of records written
+// before, too.
+func (w *writer[T]) Write(ctx context.Context, b *connector.Batch[T]) error {
+	for i := range b.Values {
+		if w.failed.Load() {
+			return w.failure()
+		}
+		rec, err := w.record(ctx, b.Values[i], b.Timestamps[i])
+		if err != nil {
+			return err
+		}
+		w.client.Produce(ctx, rec, w.done)
+	}
+	return nil
+}
+
+// record makes a Kafka record of a value.
+func (w *writer[T]) record(ctx context.Context, v T, timestamp int64) (*kgo.Record, error) {
+	topic := w.sink.cfg.topic
+	if w.sink.topic != nil {
+		topic = w.sink.topic(v)
+	}
+	if err := w.open(ctx, topic); err != nil {
+		return nil, err
+	}
+	rec := w.fresh()
+	rec.Topic = topic
+	value, err := w.sink.enc.Encode(rec.Value, v)
+	if err != nil {
+		return nil, w.errorf("cannot encode a value for topic %q: %w", topic, err)
+	}
+	rec.Value = value
+	w.setKey(rec, v)
+	if w.sink.headers != nil {
+		rec.Headers = w.sink.headers(v)
+	}
+	if w.sink.timestamp != nil {
+		timestamp = w.sink.timestamp(v)
+	}
+	if timestamp >= 0 {
+		rec.Timestamp = time.UnixMilli(timestamp)
+	}
+	return rec, w.choose(rec, v)
+}
+
+// setKey copies the key. No key and an empty one are different.
+func (w *writer[T]) setKey(rec *kgo.Record, v T) {
+	if w.sink.key == nil {
+		return
+	}
+	switch key := w.sink.key(v); {
+	case key == nil:
+		rec.Key = nil
+	case rec.Key == nil:
+		rec.Key = append([]byte{}, key...)
+	default:
+		rec.Key = append(rec.Key, key...)
+	}
+}
+
+// choose sets the partition if the user does so.
+func (w *writer[T]) choose(rec *kgo.Record, v T) error {
+	if w.sink.partition == nil {
+		return nil
+	}
+	n := w.topics[rec.Topic]
+	p := w.sink.partition(v, n)
+	if p < 0 || p >= n || p > math.MaxInt32 {
+		return w.errorf("WithPartition returned %d for topic %q; want 0 to %d", p, rec.Topic, n-1)
+	}
+	rec.Partition = int32(p)
+	return nil
+}
+
+// maxPooledRecord keeps single huge records from staying for ever.
+const maxPooledRecord = 64 << 10
+
+// fresh returns a record with empty buffers. The value's is never nil, so that
+// an empty value stays apart from none.
+func (w *writer[T]) fresh() *kgo.Record {
+	rec, ok := w.records.Get().(*kgo.Record)
+	if !ok {
+		rec = &kgo.Record{}
+	}
+	if rec.Value == nil {
+		rec.Value = make([]byte, 0, 256)
+	}
+	*rec = kgo.Record{Key: rec.Key[:0], Value: rec.Value[:0]}
+	return rec
+}
+
+// acknowledged is called by the client when a record is written or given up.
+func (w *writer[T]) acknowledged(rec *kgo.Record, err error) {
+	if err == nil {
+		if cap(rec.Value)+cap(rec.Key) <= maxPooledRecord {
+			w.records.Put(rec)
+		}
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = w.explain(rec, err)
+		w.failed.Store(true)
+	}
+}
+
+func (w *writer[T]) explain(rec *kgo.Record, err error) error {
+	place := fmt.Sprintf("topic %q", rec.Topic)
+	if rec.Partition >= 0 {
+		place = partition{rec.Topic, rec.Partition}.String()
+	}
+	if explained := w.topicError(rec.Topic, err); isUnknownTopic(err) {
+		return explained
+	}
+	return w.errorf("writing to %s on %s: %w", place, w.cfg.addresses(), err)
+}
+
+func (w *writer[T]) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// Flush waits until everything written is acknowledged, or returns the first
+// failure.
+func (w *writer[T]) Flush(ctx context.Context) error {
+	err := w.client.Flush(ctx)
+	if failure := w.failure(); failure != nil {
+		return failure
+	}
+	if err != nil {
+		return w.errorf("waiting for %d records that are not acknowledged: %w", w.client.BufferedProduceRecords(), err)
+	}
+	return nil
+}
+
+// Close gives up what is not acknowledged.
+func (w *writer[T]) Close() error {
+	w.client.Close()
+	return nil
+}
