@@ -1,6 +1,8 @@
 package job
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/lowwater/lowwater/internal/graph"
@@ -55,8 +57,30 @@ type OperatorStatus struct {
 	CurrentOutputWatermark int64
 	LateRecords            int64
 	LateRecordsDropped     int64
-	Drops                  map[string]metric.Drops
-	Splits                 []SplitStatus
+	// LateBySplit counts late records by the split they were read from, LateSamples
+	// are the latest of them, oldest first.
+	LateBySplit []LateCount
+	LateSamples []LateSample
+	Drops       map[string]metric.Drops
+	Splits      []SplitStatus
+}
+
+// LateCount is the late records of one split; its names are empty if the split is
+// unknown.
+type LateCount struct {
+	Source string
+	Split  string
+	Count  int64
+}
+
+// LateSample is one late record. Times are in milliseconds.
+type LateSample struct {
+	Timestamp int64
+	Watermark int64
+	Key       string
+	Source    string
+	Split     string
+	Offset    int64
 }
 
 // SplitStatus is one split of a source subtask.
@@ -91,12 +115,12 @@ func (j *Job) Status() Status {
 	}
 	for _, t := range j.tasks {
 		v := &s.Vertices[at[t.vertex]]
-		v.Subtasks = append(v.Subtasks, t.numbers.status())
+		v.Subtasks = append(v.Subtasks, j.subtaskStatus(t.numbers))
 	}
 	return s
 }
 
-func (n *numbers) status() SubtaskStatus {
+func (j *Job) subtaskStatus(n *numbers) SubtaskStatus {
 	s := SubtaskStatus{
 		Busy:              n.task.Busy.Total(),
 		Idle:              n.task.Idle.Total(),
@@ -104,12 +128,12 @@ func (n *numbers) status() SubtaskStatus {
 		HardBackPressured: n.task.HardBackPressured.Total(),
 	}
 	for _, o := range n.operators {
-		s.Operators = append(s.Operators, operatorStatus(o))
+		s.Operators = append(s.Operators, j.operatorStatus(o))
 	}
 	return s
 }
 
-func operatorStatus(o *metric.Operator) OperatorStatus {
+func (j *Job) operatorStatus(o *metric.Operator) OperatorStatus {
 	s := OperatorStatus{
 		Name:                   o.Name,
 		UID:                    o.UID,
@@ -120,6 +144,19 @@ func operatorStatus(o *metric.Operator) OperatorStatus {
 		LateRecords:            o.NumLateRecords.Value(),
 		LateRecordsDropped:     o.NumLateRecordsDropped.Value(),
 		Drops:                  o.Drops(),
+	}
+	for split, n := range o.Late.BySplit() {
+		name, _ := j.splits.Name(split)
+		s.LateBySplit = append(s.LateBySplit, LateCount{name.Source, name.Split, n})
+	}
+	slices.SortFunc(s.LateBySplit, func(a, b LateCount) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Split, b.Split))
+	})
+	for _, r := range o.Late.Latest() {
+		name, _ := j.splits.Name(r.Origin.Split())
+		s.LateSamples = append(s.LateSamples, LateSample{
+			r.Timestamp, r.Watermark, r.Key, name.Source, name.Split, r.Origin.Offset(),
+		})
 	}
 	for _, split := range o.Splits.All() {
 		s.Splits = append(s.Splits, splitStatus(split))

@@ -46,6 +46,7 @@ type Operator struct {
 	// went to a late output.
 	NumLateRecordsDropped Counter
 	NumLateRecords        Counter
+	Late                  LateLog
 	_                     pad
 
 	// Splits is what a source subtask reads at the moment.

@@ -34,12 +34,8 @@ type core[K comparable, T, A any] struct {
 	windows []window.TimeWindow
 
 	lateEmitter *operator.Emitter[T] // nil without a late output
-	lateRecords int64
-	samples     *LateSamples
+	lateRecords lateRecords
 }
-
-// LateSamples returns the latest late records of this subtask.
-func (c *core[K, T, A]) LateSamples() *LateSamples { return c.samples }
 
 // open prepares c; fire is called by the clock for processing-time windows.
 func (c *core[K, T, A]) open(rt *operator.Runtime, out operator.Output, fire func(now int64) error) error {

@@ -2,51 +2,16 @@ package windowed
 
 import (
 	"fmt"
-	"slices"
-	"sync"
 
 	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/internal/metric"
 )
 
-// LateSample describes one record that came after its windows had ended.
-type LateSample struct {
-	// Timestamp is the record's and Watermark the operator's, in milliseconds
-	// since the epoch.
-	Timestamp int64
-	Watermark int64
-	Key       string
-	Origin    connector.Origin
-}
-
-// Behind returns how far the record was behind the watermark, in milliseconds.
-func (s LateSample) Behind() int64 { return s.Watermark - s.Timestamp }
-
-// LateSamples holds the latest late records. It may be read by any goroutine.
-type LateSamples struct {
-	mu     sync.Mutex
-	latest []LateSample
-	// oldest is the position of the oldest once all places are taken.
-	oldest int
-}
-
-const maxLateSamples = 100
-
-// Latest returns up to 100 samples, oldest first.
-func (l *LateSamples) Latest() []LateSample {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Concat(l.latest[l.oldest:], l.latest[:l.oldest])
-}
-
-func (l *LateSamples) add(s LateSample) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.latest) < maxLateSamples {
-		l.latest = append(l.latest, s)
-		return
-	}
-	l.latest[l.oldest] = s
-	l.oldest = (l.oldest + 1) % maxLateSamples
+// lateRecords is what one call found late, on its way into the metrics.
+type lateRecords struct {
+	count   int64
+	bySplit map[uint32]int64
+	samples []metric.LateRecord
 }
 
 // samplesPerBatch bounds what a flood of late records costs: only so many of a
@@ -63,9 +28,16 @@ func (c *core[K, T, A]) late(b *keyedBatch[K, T], i int) {
 		c.unclaimed(b, i)
 		return
 	}
-	c.lateRecords++
-	if c.lateRecords <= samplesPerBatch {
-		c.samples.add(LateSample{t, c.watermark, fmt.Sprint(b.Keys[i]), b.Origins[i]})
+	l := &c.lateRecords
+	l.count++
+	if l.bySplit == nil {
+		l.bySplit = map[uint32]int64{}
+	}
+	l.bySplit[b.Origins[i].Split()]++
+	if l.count <= samplesPerBatch {
+		l.samples = append(l.samples, metric.LateRecord{
+			Timestamp: t, Watermark: c.watermark, Key: fmt.Sprint(b.Keys[i]), Origin: b.Origins[i],
+		})
 	}
 	if c.lateEmitter != nil {
 		c.lateEmitter.Append(b.Values[i], t, b.Origins[i])
@@ -85,14 +57,17 @@ func (c *core[K, T, A]) unclaimed(b *keyedBatch[K, T], i int) {
 
 // countLate moves the late records since the last call into the metrics.
 func (c *core[K, T, A]) countLate() {
-	if c.lateRecords == 0 {
+	l := &c.lateRecords
+	if l.count == 0 {
 		return
 	}
-	c.rt.Metrics.NumLateRecords.Add(c.lateRecords)
+	c.rt.Metrics.NumLateRecords.Add(l.count)
 	if c.lateEmitter == nil {
-		c.rt.Metrics.NumLateRecordsDropped.Add(c.lateRecords)
+		c.rt.Metrics.NumLateRecordsDropped.Add(l.count)
 	}
-	c.lateRecords = 0
+	c.rt.Metrics.Late.Add(l.bySplit, l.samples)
+	l.count, l.samples = 0, l.samples[:0]
+	clear(l.bySplit)
 }
 
 // describe names a record by its place in the source.

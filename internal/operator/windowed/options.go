@@ -71,7 +71,7 @@ func Process[K comparable, T, R any](o Options, f Function[K, T, R]) operator.Op
 }
 
 func build[K comparable, T, A any](o Options, f fold[T, A], r results[K, A]) operator.Operator {
-	c := core[K, T, A]{Options: o, fold: f, results: r, watermark: math.MinInt64, samples: &LateSamples{}}
+	c := core[K, T, A]{Options: o, fold: f, results: r, watermark: math.MinInt64}
 	if o.Assigner.Merging() {
 		return &sessions[K, T, A]{core: c}
 	}
