@@ -1,6 +1,9 @@
 package graph
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Warning is something about a plan that is legal and faithful to Flink, but
 // will surprise its author. It is shown before the job starts.
@@ -50,24 +53,55 @@ func (g *Graph) Check() []Warning {
 	return out
 }
 
-// overParallelSource: spec watermarks 5.13, first case.
+// overParallelSource: spec watermarks 5.13, first case. A subtask without splits
+// needs idleness in every strategy that it runs: its own, and those behind it that
+// get no records from other subtasks and cut off its idleness (7.2).
 func overParallelSource(n *Node) *Warning {
 	s := n.Source
 	if s == nil || s.Bounded || s.Splits < 0 || n.Parallelism <= s.Splits {
 		return nil
 	}
-	if n.Watermarks == nil || n.Watermarks.None || n.Watermarks.Idleness {
+	holding := holdsWithoutRecords(n)
+	if holding == nil {
 		return nil
+	}
+	strategy := "its watermark strategy"
+	if holding != n {
+		strategy = fmt.Sprintf("the watermark strategy of %q", holding.Name)
+	}
+	fixes := []string{"add WithIdleness to " + strategy}
+	if s.Splits > 0 {
+		fixes = slices.Insert(fixes, 0, fmt.Sprintf("lower the source's parallelism to %d (Parallelism(%[1]d))", s.Splits))
 	}
 	return &Warning{
 		Code: "over-parallel-source",
-		Message: fmt.Sprintf("parallelism %d but only %d splits: the %d subtasks without a split never send a watermark, "+
-			"so no event-time window behind this source will fire.", n.Parallelism, s.Splits, n.Parallelism-s.Splits),
-		Fixes: []string{
-			fmt.Sprintf("lower the source's parallelism to %d (Parallelism(%d))", s.Splits, s.Splits),
-			"add WithIdleness to its watermark strategy",
-		},
+		Message: fmt.Sprintf("parallelism %d but only %s: the %s without a split will never send a watermark, "+
+			"so no event-time window behind this source will fire.", n.Parallelism, count(s.Splits, "split"), count(n.Parallelism-s.Splits, "subtask")),
+		Fixes: fixes,
 	}
+}
+
+// holdsWithoutRecords returns the first node, from n on and within one subtask,
+// whose watermark stays at its beginning if the subtask gets no records.
+func holdsWithoutRecords(n *Node) *Node {
+	if w := n.Watermarks; w != nil && !w.None && !w.Idleness {
+		return n
+	}
+	for _, e := range n.Outputs {
+		if e.Partitioning == Forward && len(e.To.Inputs) == 1 {
+			if holding := holdsWithoutRecords(e.To); holding != nil {
+				return holding
+			}
+		}
+	}
+	return nil
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // eventTimeWithoutStrategy looks upstream of an event-time operator for a path
@@ -77,36 +111,48 @@ func eventTimeWithoutStrategy(n *Node) *Warning {
 	if !n.EventTime {
 		return nil
 	}
-	silent := sourceWithoutWatermarks(n)
+	silent := withoutWatermarks(n)
 	if silent == nil {
 		return nil
 	}
+	kind := "operator"
+	if silent.Source != nil {
+		kind = "source"
+	}
 	return &Warning{
 		Code:    "no-watermark-strategy",
-		Message: fmt.Sprintf("its event-time windows wait for watermarks, but source %q makes none.", silent.Name),
+		Message: fmt.Sprintf("its event-time windows wait for watermarks, but %s %q makes none.", kind, silent.Name),
 		Fixes: []string{
-			"give the source a strategy such as eventtime.ForBoundedOutOfOrderness",
+			fmt.Sprintf("give the %s a strategy such as eventtime.ForBoundedOutOfOrderness", kind),
 			"use processing-time windows",
 		},
 	}
 }
 
-func sourceWithoutWatermarks(n *Node) *Node {
-	if w := n.Watermarks; w != nil && !w.None {
+// withoutWatermarks returns a node at or above n that makes no watermarks and
+// behind which none are made. An operator with a strategy cuts off what comes from
+// above, also if its own strategy makes nothing (spec watermarks 7.1).
+func withoutWatermarks(n *Node) *Node {
+	switch w := n.Watermarks; {
+	case w != nil && !w.None, n.Source != nil && n.Source.Bounded:
 		return nil
-	}
-	if n.Source != nil {
-		if n.Source.Bounded {
-			return nil
-		}
+	case n.Source != nil, w != nil && !bounded(n):
 		return n
 	}
 	for _, e := range n.Inputs {
-		if s := sourceWithoutWatermarks(e.From); s != nil {
-			return s
+		if silent := withoutWatermarks(e.From); silent != nil {
+			return silent
 		}
 	}
 	return nil
+}
+
+// bounded reports whether all sources above n are.
+func bounded(n *Node) bool {
+	if n.Source != nil {
+		return n.Source.Bounded
+	}
+	return !slices.ContainsFunc(n.Inputs, func(e *Edge) bool { return !bounded(e.From) })
 }
 
 func resultUnused(n *Node) *Warning {

@@ -3,6 +3,7 @@ package graph
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lowwater/lowwater/internal/exchange"
@@ -100,9 +101,10 @@ func (g *Graph) Validate() error {
 }
 
 // resolveParallelism gives an operator without a parallelism of its own the
-// environment's, with two exceptions: a source takes no more subtasks than it
+// environment's, with exceptions: a source takes no more subtasks than it
 // has splits, and what follows such a source by an automatic edge keeps the
-// source's parallelism, so that it stays chained and in order.
+// source's parallelism, so that it stays chained and in order. What asks for
+// forward takes over the sender's.
 func (g *Graph) resolveParallelism(n *Node) {
 	if n.explicit {
 		return
@@ -115,7 +117,7 @@ func (g *Graph) resolveParallelism(n *Node) {
 		n.Parallelism = min(n.Parallelism, s.Splits)
 	case len(n.Inputs) == 1 && n.Inputs[0].Partitioning == Auto && n.Inputs[0].From.inheritable():
 		n.Parallelism = n.Inputs[0].From.Parallelism
-	case len(n.Inputs) == 1 && n.Inputs[0].Partitioning == Forward:
+	case len(n.Inputs) > 0 && !slices.ContainsFunc(n.Inputs, func(e *Edge) bool { return e.Partitioning != Forward }):
 		n.Parallelism = n.Inputs[0].From.Parallelism
 	}
 }
