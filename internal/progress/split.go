@@ -1,0 +1,115 @@
+package progress
+
+import (
+	"github.com/lowwater/lowwater/eventtime"
+	"github.com/lowwater/lowwater/internal/metric"
+)
+
+// lane is one way for records through a source subtask: a generator, its idle
+// clock, and where its watermarks go on an event and on a periodic call.
+type lane[T any] struct {
+	source    *Source[T]
+	generator Generator[T]
+	clock     PausableClock
+	immediate eventtime.WatermarkOutput
+	periodic  eventtime.WatermarkOutput
+}
+
+// Main is the output of records that belong to no split.
+type Main[T any] struct{ lane[T] }
+
+// Split is one split of a source subtask. It is valid until it is released.
+type Split[T any] struct {
+	lane[T]
+	id      string
+	output  *SplitOutput
+	sampler Sampler
+	paused  bool
+	state   metric.SplitState
+}
+
+// CanBatch reports whether OnBatch may be used: the generator emits nothing on
+// events.
+func (l *lane[T]) CanBatch() bool { return l.generator.CanBatch() }
+
+// OnEvent is told about each record after it was emitted, with its event time.
+func (l *lane[T]) OnEvent(value T, timestamp int64) error {
+	l.generator.OnEvent(value, timestamp, l.immediate)
+	return l.source.settle()
+}
+
+// OnBatch is OnEvent for a run of records that were emitted. The slices are of
+// equal length and stay the caller's.
+func (l *lane[T]) OnBatch(values []T, timestamps []int64) {
+	l.generator.OnBatch(values, timestamps)
+}
+
+// EmitWatermark, MarkIdle and MarkActive are for readers that know better than
+// the generator (spec watermarks 5.14).
+func (l *lane[T]) EmitWatermark(t int64) error {
+	if !l.source.cfg.Batch {
+		l.immediate.EmitWatermark(t)
+	}
+	return l.source.settle()
+}
+
+// MarkIdle: see EmitWatermark.
+func (l *lane[T]) MarkIdle() error {
+	if !l.source.cfg.Batch {
+		l.immediate.MarkIdle()
+	}
+	return l.source.settle()
+}
+
+// MarkActive: see EmitWatermark.
+func (l *lane[T]) MarkActive() error {
+	if !l.source.cfg.Batch {
+		l.immediate.MarkActive()
+	}
+	return l.source.settle()
+}
+
+// ID returns the split's id.
+func (sp *Split[T]) ID() string { return sp.id }
+
+// Watermark returns the split's own watermark, MinTimestamp at first.
+func (sp *Split[T]) Watermark() int64 { return sp.output.Watermark() }
+
+// State says how the split takes part: idle, paused by alignment, or active.
+// Idle wins, because then the split does not hold the watermark back.
+func (sp *Split[T]) State() metric.SplitState { return sp.state }
+
+// Paused reports whether alignment has paused the split at the reader.
+func (sp *Split[T]) Paused() bool { return sp.paused }
+
+// changed is called when the split's watermark rose or its status changed.
+func (sp *Split[T]) changed() {
+	sp.sampler.SetLatest(sp.output.Watermark())
+	sp.updateState()
+	s := sp.source
+	if s.limit < sp.sampler.Oldest() && !sp.paused && !sp.output.Idle() {
+		s.toPause = append(s.toPause[:0], sp)
+		s.pause(s.toPause)
+	}
+}
+
+func (sp *Split[T]) updateState() {
+	switch {
+	case sp.output.Idle():
+		sp.setState(metric.SplitIdle)
+	case sp.paused:
+		sp.setState(metric.SplitPaused)
+	default:
+		sp.setState(metric.SplitActive)
+	}
+}
+
+func (sp *Split[T]) setState(state metric.SplitState) {
+	if sp.state == state {
+		return
+	}
+	sp.state = state
+	if f := sp.source.cfg.SplitState; f != nil {
+		f(sp.id, state)
+	}
+}
