@@ -80,6 +80,9 @@ func (s *DataStream[T]) AssignTimestampsAndWatermarks(strategy eventtime.Waterma
 	if _, on := strategy.Alignment(); on {
 		s.env.fail("AssignTimestampsAndWatermarks: WithWatermarkAlignment stops sources from reading, so it works in a source's strategy only")
 	}
+	if strategy.BrokerIdleness() > 0 {
+		s.env.fail("AssignTimestampsAndWatermarks: WithBrokerIdleness is about the splits of a source, so it works in a source's strategy only")
+	}
 	out := addOperator[T, T](s, "Timestamps/Watermarks", func() operator.Operator {
 		return operator.NewTimestamps(strategy)
 	})
@@ -243,6 +246,6 @@ func watermarkInfo[T any](s eventtime.WatermarkStrategy[T]) *graph.WatermarkInfo
 	return &graph.WatermarkInfo{
 		Description: s.String(),
 		None:        s.EmitsNothing(),
-		Idleness:    s.Idleness() > 0,
+		Idleness:    s.Idleness() > 0 || s.BrokerIdleness() > 0,
 	}
 }

@@ -131,6 +131,16 @@ type SplitPositions interface {
 	Positions(yield func(splitID string, next, end int64))
 }
 
+// EndReporter is implemented by readers that hear from the outside where their splits
+// end, which honest idleness needs.
+type EndReporter interface {
+	// CaughtUp calls yield for each split that is not finished. caughtUp means that all
+	// its records have been passed on and that nothing was appended from since to
+	// asOf, the time of the last answer, both on this machine's clock. asOf stands
+	// still while there are no answers.
+	CaughtUp(yield func(splitID string, caughtUp bool, since, asOf time.Time))
+}
+
 // TimestampType says what a record timestamp means.
 type TimestampType = eventtime.TimestampType
 

@@ -22,6 +22,9 @@ type WatermarkStrategy[T any] struct {
 	newGenerator func() WatermarkGenerator[T]
 	assigner     func(T, RecordTime) int64
 	idleness     time.Duration
+	broker       time.Duration
+	futureSkew   time.Duration
+	limitsFuture bool
 	alignment    Alignment
 	errs         error
 }
@@ -118,6 +121,36 @@ func (s WatermarkStrategy[T]) WithIdleness(timeout time.Duration) WatermarkStrat
 	return s
 }
 
+// WithBrokerIdleness lets a split go idle when it has been read to its end and the
+// outside system, such as a Kafka broker, knows that nothing was appended for d. No
+// timeout has to be guessed: a split that lags, that cannot be read for back pressure or
+// alignment, or whose broker does not answer is never idle, however long it is
+// silent. A subtask without splits is idle. It needs a source whose reader implements
+// connector.EndReporter, and may be combined with WithIdleness: then either suffices.
+// It is checked at the auto-watermark interval only. d must be positive. Flink has
+// nothing like it.
+func (s WatermarkStrategy[T]) WithBrokerIdleness(d time.Duration) WatermarkStrategy[T] {
+	if d <= 0 {
+		s.fail("WithBrokerIdleness(%v): the time must be more than 0", d)
+		return s
+	}
+	s.broker = d
+	return s
+}
+
+// WithMaxFutureSkew keeps records whose timestamp is more than d ahead of the wall clock
+// from moving the watermark, so that one wrong clock cannot make all other records
+// late. The records themselves pass, are counted and sampled by split, and count as
+// activity. d must not be negative. Flink has nothing like it.
+func (s WatermarkStrategy[T]) WithMaxFutureSkew(d time.Duration) WatermarkStrategy[T] {
+	if d < 0 {
+		s.fail("WithMaxFutureSkew(%v): the skew must be 0 or more", d)
+		return s
+	}
+	s.futureSkew, s.limitsFuture = d, true
+	return s
+}
+
 // WithWatermarkAlignment stops reading splits and subtasks that are more than
 // maxDrift ahead of the slowest source of the group (spec watermarks 6). The
 // group's name is shared by all sources of the job that are to stay together;
@@ -165,6 +198,16 @@ func (s WatermarkStrategy[T]) TimestampAssigner() func(T, RecordTime) int64 { re
 // Idleness returns the idle timeout, 0 if splits do not go idle.
 func (s WatermarkStrategy[T]) Idleness() time.Duration { return s.idleness }
 
+// BrokerIdleness returns how long nothing must have been appended for a split to be
+// idle, 0 if that does not count.
+func (s WatermarkStrategy[T]) BrokerIdleness() time.Duration { return s.broker }
+
+// MaxFutureSkew returns how far ahead of the wall clock a timestamp may be to move the
+// watermark, and whether there is a limit.
+func (s WatermarkStrategy[T]) MaxFutureSkew() (d time.Duration, limited bool) {
+	return s.futureSkew, s.limitsFuture
+}
+
 // Alignment returns the alignment parameters and whether alignment is on.
 func (s WatermarkStrategy[T]) Alignment() (Alignment, bool) {
 	return s.alignment, s.alignment.Group != ""
@@ -182,6 +225,12 @@ func (s WatermarkStrategy[T]) String() string {
 	}
 	if s.idleness > 0 {
 		parts = append(parts, "idleness "+formatDuration(s.idleness))
+	}
+	if s.broker > 0 {
+		parts = append(parts, "broker idleness "+formatDuration(s.broker))
+	}
+	if s.limitsFuture {
+		parts = append(parts, "max future skew "+formatDuration(s.futureSkew))
 	}
 	if a, on := s.Alignment(); on {
 		parts = append(parts, fmt.Sprintf("alignment in group %s with drift %s every %s",

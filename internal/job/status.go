@@ -61,8 +61,11 @@ type OperatorStatus struct {
 	// are the latest of them, oldest first.
 	LateBySplit []LateCount
 	LateSamples []LateSample
-	Drops       map[string]metric.Drops
-	Splits      []SplitStatus
+	// Drops are the records that were not passed on, by reason; Future those too far
+	// ahead of the wall clock to move the watermark.
+	Future metric.Sample
+	Drops  map[string]metric.Sample
+	Splits []SplitStatus
 }
 
 // LateCount is the late records of one split; its names are empty if the split is
@@ -87,6 +90,7 @@ type LateSample struct {
 type SplitStatus struct {
 	ID               string
 	State            metric.SplitState
+	IdleBy           metric.IdleReason
 	Records          int64
 	CurrentWatermark int64
 	// CurrentOffset is the next offset to read, EndOffset the split's end as last
@@ -97,6 +101,8 @@ type SplitStatus struct {
 	LastRecordAt time.Time
 	// LastEventTime is the largest event time seen.
 	LastEventTime int64
+	// Future is the records too far ahead of the wall clock to move the watermark.
+	Future metric.Sample
 }
 
 // Status reads the job's numbers. It may be called at any time, from any
@@ -144,6 +150,7 @@ func (j *Job) operatorStatus(o *metric.Operator) OperatorStatus {
 		LateRecords:            o.NumLateRecords.Value(),
 		LateRecordsDropped:     o.NumLateRecordsDropped.Value(),
 		Drops:                  o.Drops(),
+		Future:                 o.Future.Value(),
 	}
 	for split, n := range o.Late.BySplit() {
 		name, _ := j.splits.Name(split)
@@ -168,6 +175,8 @@ func splitStatus(m *metric.Split) SplitStatus {
 	s := SplitStatus{
 		ID:               m.ID,
 		State:            metric.SplitState(m.State.Value()),
+		IdleBy:           metric.IdleReason(m.IdleBy.Value()),
+		Future:           m.Future.Value(),
 		Records:          m.NumRecordsIn.Value(),
 		CurrentWatermark: m.CurrentWatermark.Value(),
 		CurrentOffset:    m.CurrentOffset.Value(),

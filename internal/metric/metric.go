@@ -49,10 +49,14 @@ type Operator struct {
 	Late                  LateLog
 	_                     pad
 
+	// Future is the records too far ahead of the wall clock to move the watermark of
+	// an operator that assigns them; sources count by split.
+	Future Sampled
 	// Splits is what a source subtask reads at the moment.
 	Splits SplitSet
 
-	drops dropLog
+	dropsMu sync.Mutex
+	drops   map[string]*Sampled
 }
 
 // NewOperator returns an operator's numbers with Flink's initial values.
@@ -61,55 +65,6 @@ func NewOperator(name, uid string) *Operator {
 	o.CurrentInputWatermark.Set(math.MinInt64)
 	o.CurrentOutputWatermark.Set(math.MinInt64)
 	return o
-}
-
-// Drop counts a record that the operator did not pass on, under a reason such
-// as "malformed" and with a description of the record. Not for hot paths.
-func (o *Operator) Drop(reason, sample string) { o.drops.add(reason, sample) }
-
-// Drops returns what Drop recorded, by reason.
-func (o *Operator) Drops() map[string]Drops { return o.drops.snapshot() }
-
-// Drops is the records dropped for one reason.
-type Drops struct {
-	Count int64
-	// Samples describes the latest of them, oldest first.
-	Samples []string
-}
-
-const maxDropSamples = 20
-
-type dropLog struct {
-	mu       sync.Mutex
-	byReason map[string]*Drops
-}
-
-func (l *dropLog) add(reason, sample string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	d := l.byReason[reason]
-	if d == nil {
-		d = &Drops{}
-		if l.byReason == nil {
-			l.byReason = map[string]*Drops{}
-		}
-		l.byReason[reason] = d
-	}
-	d.Count++
-	if len(d.Samples) == maxDropSamples {
-		d.Samples = append(d.Samples[:0], d.Samples[1:]...)
-	}
-	d.Samples = append(d.Samples, sample)
-}
-
-func (l *dropLog) snapshot() map[string]Drops {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	out := make(map[string]Drops, len(l.byReason))
-	for reason, d := range l.byReason {
-		out[reason] = Drops{Count: d.Count, Samples: slices.Clone(d.Samples)}
-	}
-	return out
 }
 
 // Task is the numbers of one subtask as a whole. The times are nanoseconds
@@ -145,6 +100,21 @@ func (s SplitState) String() string {
 	return [...]string{"active", "idle", "paused", "finished"}[s]
 }
 
+// IdleReason says what declared a split idle.
+type IdleReason int32
+
+const (
+	NotIdle IdleReason = iota
+	// IdleByTimeout: no record for longer than the idle timeout.
+	IdleByTimeout
+	// IdleByBroker: read to the end, and nothing appended for long enough.
+	IdleByBroker
+)
+
+func (r IdleReason) String() string {
+	return [...]string{"", "timeout", "broker"}[r]
+}
+
 // Split is the numbers of one split in a source subtask.
 type Split struct {
 	ID string
@@ -161,9 +131,12 @@ type Split struct {
 	// there was none. LastEventTime is the largest event time.
 	LastRecordAt  Gauge
 	LastEventTime Gauge
-	// State is a SplitState.
-	State Gauge
-	_     pad
+	// State is a SplitState, IdleBy an IdleReason.
+	State  Gauge
+	IdleBy Gauge
+	// Future is the records too far ahead of the wall clock to move the watermark.
+	Future Sampled
+	_      pad
 }
 
 // SplitSet is a set of splits, in the order in which they were added.

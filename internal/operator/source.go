@@ -1,7 +1,10 @@
 package operator
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/eventtime"
@@ -13,6 +16,8 @@ const (
 	// positionsInterval is how often a source looks at its reader's positions,
 	// in milliseconds.
 	positionsInterval = 500
+	// maxAnswerAge is how old the last word about a split's end may be to count.
+	maxAnswerAge = 10 * time.Second
 	// commitInterval is how often positions are made visible outside, in
 	// milliseconds.
 	commitInterval = 5000
@@ -31,6 +36,8 @@ type sourceOperator[T any] struct {
 	reader   connector.Reader[T]
 	progress *progress.Source[T]
 	assign   func(T, eventtime.RecordTime) int64
+	future   futureLimit[T]
+	ends     connector.EndReporter // with broker idleness
 	splits   map[string]*sourceSplit[T]
 	emitter  *Emitter[T]
 	pool     *connector.Pool[T]
@@ -51,6 +58,7 @@ func NewSource[T any](source connector.Source[T], strategy eventtime.WatermarkSt
 		strategy: strategy,
 		deadID:   deadLetters,
 		assign:   strategy.TimestampAssigner(),
+		future:   newFutureLimit(strategy),
 		splits:   map[string]*sourceSplit[T]{},
 		pool:     connector.NewPool[T](),
 	}
@@ -74,7 +82,13 @@ func (s *sourceOperator[T]) Open(rt *Runtime, out Output) error {
 	cfg := progress.SourceConfig{
 		Samples:    rt.Alignment.Samples,
 		Report:     rt.Alignment.Report,
-		SplitState: func(id string, state metric.SplitState) { s.splits[id].metrics.State.Set(int64(state)) },
+		SplitState: s.splitState,
+	}
+	if s.strategy.BrokerIdleness() > 0 {
+		var ok bool
+		if s.ends, ok = s.reader.(connector.EndReporter); !ok {
+			return errors.New("the strategy has WithBrokerIdleness, but this source's reader does not hear where its splits end: use WithIdleness")
+		}
 	}
 	cfg.Pauser, _ = s.reader.(connector.SplitPauser)
 	now := rt.Timers.Now()
@@ -110,12 +124,31 @@ func (s *sourceOperator[T]) every(interval int64, f func(now int64) error) {
 	s.rt.Timers.At(s.rt.Timers.Now()+interval, again)
 }
 
+func (s *sourceOperator[T]) splitState(id string, state metric.SplitState) {
+	sp := s.splits[id]
+	sp.metrics.State.Set(int64(state))
+	sp.metrics.IdleBy.Set(int64(sp.IdleBy()))
+}
+
 func (s *sourceOperator[T]) periodic(now int64) error {
+	if s.ends != nil {
+		s.askEnds(now)
+	}
 	err := s.progress.Periodic(now)
 	for _, sp := range s.splits {
 		sp.metrics.CurrentWatermark.Set(sp.Watermark())
 	}
 	return err
+}
+
+// askEnds finds the splits that are quiet by what the outside knows.
+func (s *sourceOperator[T]) askEnds(now int64) {
+	long, fresh := s.strategy.BrokerIdleness(), time.UnixMilli(now).Add(-maxAnswerAge)
+	s.ends.CaughtUp(func(id string, caughtUp bool, since, asOf time.Time) {
+		if sp := s.splits[id]; sp != nil {
+			sp.SetQuiet(caughtUp && asOf.Sub(since) >= long && !asOf.Before(fresh))
+		}
+	})
 }
 
 func (s *sourceOperator[T]) readPositions(int64) error {
@@ -200,20 +233,34 @@ func (s *sourceOperator[T]) Emit(splitID string, b *connector.Batch[T], offsets 
 			b.Timestamps[i] = s.assign(v, eventtime.RecordTime{Millis: b.Timestamps[i], Type: timestamps})
 		}
 	}
-	s.measure(sp, b)
-	if sp.CanBatch() {
-		// Such a generator emits nothing before its periodic call, so it makes no
-		// difference that it sees the records before the chain does.
-		sp.OnBatch(b.Values, b.Timestamps)
-		return s.out.Emit(b)
+	latest := s.measure(sp, b)
+	limit := s.future.at(s.rt.Timers.Now())
+	if !sp.CanBatch() {
+		return s.emitOneByOne(sp, b, limit)
 	}
-	return s.emitOneByOne(sp, b)
+	// Such a generator emits nothing before its periodic call, so it makes no difference
+	// that it sees the records before the chain does.
+	if latest <= limit {
+		sp.OnBatch(b.Values, b.Timestamps)
+	} else {
+		values, times := s.future.within(b, limit, s.rt, &sp.metrics.Future)
+		sp.Activity()
+		sp.OnBatch(values, times)
+	}
+	return s.out.Emit(b)
 }
 
 // emitOneByOne lets a watermark cut the batch behind the record that caused it.
-func (s *sourceOperator[T]) emitOneByOne(sp *sourceSplit[T], b *connector.Batch[T]) error {
+func (s *sourceOperator[T]) emitOneByOne(sp *sourceSplit[T], b *connector.Batch[T], limit int64) error {
+	if s.future.exceeded(b, limit) {
+		s.future.within(b, limit, s.rt, &sp.metrics.Future)
+	}
 	for i, v := range b.Values {
 		s.emitter.Append(v, b.Timestamps[i], b.Origins[i])
+		if b.Timestamps[i] > limit {
+			sp.Activity()
+			continue
+		}
 		if err := sp.OnEvent(v, b.Timestamps[i]); err != nil {
 			return err
 		}
@@ -223,16 +270,15 @@ func (s *sourceOperator[T]) emitOneByOne(sp *sourceSplit[T], b *connector.Batch[
 	return s.emitter.Flush()
 }
 
-func (s *sourceOperator[T]) measure(sp *sourceSplit[T], b *connector.Batch[T]) {
+// measure returns the largest timestamp of b.
+func (s *sourceOperator[T]) measure(sp *sourceSplit[T], b *connector.Batch[T]) (latest int64) {
 	m := sp.metrics
-	latest := m.LastEventTime.Value()
-	for _, t := range b.Timestamps {
-		latest = max(latest, t)
-	}
-	m.LastEventTime.Set(latest)
+	latest = slices.Max(b.Timestamps)
+	m.LastEventTime.Set(max(latest, m.LastEventTime.Value()))
 	m.NumRecordsIn.Add(int64(b.Len()))
 	m.LastRecordAt.Set(s.rt.Timers.Now())
 	s.rt.Metrics.NumRecordsIn.Add(int64(b.Len()))
+	return latest
 }
 
 // EmitSide implements connector.ReaderOutput.

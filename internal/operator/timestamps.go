@@ -15,12 +15,13 @@ type timestamps[T any] struct {
 	out      Output
 	progress *progress.TimestampsOperator[T]
 	assign   func(T, eventtime.RecordTime) int64
+	future   futureLimit[T]
 	emitter  *Emitter[T]
 }
 
 // NewTimestamps returns the operator of AssignTimestampsAndWatermarks.
 func NewTimestamps[T any](strategy eventtime.WatermarkStrategy[T]) Operator {
-	return &timestamps[T]{strategy: strategy, assign: strategy.TimestampAssigner()}
+	return &timestamps[T]{strategy: strategy, assign: strategy.TimestampAssigner(), future: newFutureLimit(strategy)}
 }
 
 func (o *timestamps[T]) Open(rt *Runtime, out Output) (err error) {
@@ -52,12 +53,21 @@ func (o *timestamps[T]) Process(_ int, p exchange.Payload) error {
 			b.Timestamps[i] = o.assign(v, previous(b.Timestamps[i]))
 		}
 	}
+	limit := o.future.at(o.rt.Timers.Now())
+	values, times := b.Values, b.Timestamps
+	if o.future.exceeded(b, limit) {
+		values, times = o.future.within(b, limit, o.rt, &o.rt.Metrics.Future)
+		o.progress.Activity()
+	}
 	if o.progress.CanBatch() {
-		o.progress.OnBatch(b.Values, b.Timestamps)
+		o.progress.OnBatch(values, times)
 		return o.out.Emit(b)
 	}
 	for i, v := range b.Values {
 		o.emitter.Append(v, b.Timestamps[i], b.Origins[i])
+		if b.Timestamps[i] > limit {
+			continue
+		}
 		if err := o.progress.OnEvent(v, b.Timestamps[i]); err != nil {
 			return err
 		}

@@ -78,7 +78,9 @@ type Generator[T any] struct {
 	// detects says whether timer counts.
 	detects bool
 	timer   IdleTimer
-	idle    bool
+	// quiet says that the outside knows of no record to come; see SetQuiet.
+	quiet bool
+	idle  bool
 }
 
 // NewGenerator returns a new generator of a valid strategy.
@@ -98,9 +100,18 @@ func (g *Generator[T]) CanBatch() bool { return g.batches != nil }
 // OnEvent takes a record that was emitted.
 func (g *Generator[T]) OnEvent(value T, timestamp int64, out eventtime.WatermarkOutput) {
 	g.inner.OnEvent(value, timestamp, out)
-	g.timer.Activity()
-	g.idle = false
+	g.Activity()
 }
+
+// Activity notes a record that the generator does not get to see.
+func (g *Generator[T]) Activity() {
+	g.timer.Activity()
+	g.idle, g.quiet = false, false
+}
+
+// SetQuiet tells whether the outside knows that there was nothing to read for as long
+// as it takes to be idle. It holds until the next record or the next SetQuiet.
+func (g *Generator[T]) SetQuiet(quiet bool) { g.quiet = quiet }
 
 // OnBatch takes records that were emitted.
 func (g *Generator[T]) OnBatch(values []T, timestamps []int64) {
@@ -108,14 +119,15 @@ func (g *Generator[T]) OnBatch(values []T, timestamps []int64) {
 		return
 	}
 	g.batches.OnBatch(values, timestamps)
-	g.timer.Activity()
-	g.idle = false
+	g.Activity()
 }
 
 // OnPeriodic is the periodic call. now is the generator's own clock in
 // milliseconds. While idle the generator is not asked, and out is told once.
 func (g *Generator[T]) OnPeriodic(now int64, out eventtime.WatermarkOutput) {
-	if !g.detects || !g.timer.Probe(now) {
+	timedOut := g.detects && g.timer.Probe(now)
+	if !timedOut && !g.quiet {
+		g.idle = false
 		g.inner.OnPeriodicEmit(out)
 		return
 	}

@@ -125,6 +125,7 @@ func (s *Source[T]) AddSplit(id string, now int64) (*Split[T], error) {
 	sp := &Split[T]{id: id, sampler: NewSampler(s.cfg.Samples)}
 	sp.output = s.mux.Add(sp.changed)
 	sp.lane = lane[T]{source: s, generator: NewGenerator(s.strategy), immediate: sp.output, periodic: sp.output.Deferred()}
+	sp.wake = sp.wakeUp
 	s.splits = append(s.splits, sp)
 	s.byID[id] = sp
 	return sp, nil
@@ -157,6 +158,11 @@ func (s *Source[T]) Periodic(now int64) error {
 		sp.generator.OnPeriodic(sp.clock.Time(shared), sp.periodic)
 	}
 	s.mux.Combine()
+	if s.strategy.BrokerIdleness() > 0 {
+		// Without splits, or if all are idle, the outside knows of nothing to read.
+		_, idle := s.mux.Current()
+		s.main.generator.SetQuiet(len(s.splits) == 0 || idle)
+	}
 	s.main.generator.OnPeriodic(s.main.clock.Time(shared), s.main.periodic)
 	return s.settle()
 }

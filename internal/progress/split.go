@@ -13,6 +13,8 @@ type lane[T any] struct {
 	clock     PausableClock
 	immediate eventtime.WatermarkOutput
 	periodic  eventtime.WatermarkOutput
+	// wake undoes what SetQuiet did; the main output has none.
+	wake func()
 }
 
 // Main is the output of records that belong to no split.
@@ -34,6 +36,7 @@ func (l *lane[T]) CanBatch() bool { return l.generator.CanBatch() }
 
 // OnEvent is told about each record after it was emitted, with its event time.
 func (l *lane[T]) OnEvent(value T, timestamp int64) error {
+	l.awake()
 	l.generator.OnEvent(value, timestamp, l.immediate)
 	return l.source.settle()
 }
@@ -41,7 +44,20 @@ func (l *lane[T]) OnEvent(value T, timestamp int64) error {
 // OnBatch is OnEvent for a run of records that were emitted. The slices are of
 // equal length and stay the caller's.
 func (l *lane[T]) OnBatch(values []T, timestamps []int64) {
+	l.awake()
 	l.generator.OnBatch(values, timestamps)
+}
+
+// Activity is told about a record that was emitted and is not to move the watermark.
+func (l *lane[T]) Activity() {
+	l.awake()
+	l.generator.Activity()
+}
+
+func (l *lane[T]) awake() {
+	if l.generator.quiet && l.wake != nil {
+		l.wake()
+	}
 }
 
 // EmitWatermark, MarkIdle and MarkActive are for readers that know better than
@@ -67,6 +83,37 @@ func (l *lane[T]) MarkActive() error {
 		l.immediate.MarkActive()
 	}
 	return l.source.settle()
+}
+
+// SetQuiet tells whether the outside knows that the split was read to its end and that
+// nothing was appended for as long as it takes to be idle. The next periodic call makes
+// a quiet split idle; a split that is no longer quiet is active at once, and so is the
+// subtask, for then it is known again that records may come.
+func (sp *Split[T]) SetQuiet(quiet bool) {
+	if !quiet {
+		sp.awake()
+	}
+	sp.generator.SetQuiet(quiet)
+}
+
+func (sp *Split[T]) wakeUp() {
+	if sp.output.Idle() {
+		sp.generator.SetQuiet(false)
+		sp.periodic.MarkActive()
+		sp.source.splitBranch.MarkActive()
+	}
+}
+
+// IdleBy says what declared the split idle.
+func (sp *Split[T]) IdleBy() metric.IdleReason {
+	switch {
+	case !sp.output.Idle():
+		return metric.NotIdle
+	case sp.generator.quiet:
+		return metric.IdleByBroker
+	default:
+		return metric.IdleByTimeout
+	}
 }
 
 // ID returns the split's id.

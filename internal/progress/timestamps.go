@@ -51,6 +51,9 @@ func (o *TimestampsOperator[T]) OnBatch(values []T, timestamps []int64) {
 	o.generator.OnBatch(values, timestamps)
 }
 
+// Activity is told about records that were emitted and are not to move the watermark.
+func (o *TimestampsOperator[T]) Activity() { o.generator.Activity() }
+
 // NextPeriodic returns when Periodic is due, and whether it ever is.
 func (o *TimestampsOperator[T]) NextPeriodic() (at int64, ok bool) {
 	return o.next, o.interval > 0

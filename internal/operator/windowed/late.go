@@ -70,12 +70,5 @@ func (c *core[K, T, A]) countLate() {
 	clear(l.bySplit)
 }
 
-// describe names a record by its place in the source.
-func (c *core[K, T, A]) describe(o connector.Origin) string {
-	if c.rt.Splits != nil {
-		if name, ok := c.rt.Splits.Name(o.Split()); ok {
-			return fmt.Sprintf("record %d of %s %s", o.Offset(), name.Source, name.Split)
-		}
-	}
-	return "record " + o.String()
-}
+// describe names a record by its place in its source.
+func (c *core[K, T, A]) describe(o connector.Origin) string { return c.rt.Describe(o) }
