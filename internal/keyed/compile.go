@@ -97,6 +97,30 @@ func where(path string) string {
 	return "in " + path + ": "
 }
 
+// floatLayout returns the layout of a key type that holds floats, or nil.
+func floatLayout[K comparable]() *layout {
+	if c, err := compile(reflect.TypeFor[K]()); err == nil && c.hasFloat {
+		return c
+	}
+	return nil
+}
+
+// same reports whether two keys have the same leaves, NaN being the same as
+// NaN.
+func (c *layout) same(a, b unsafe.Pointer) bool {
+	for i := range c.leaves {
+		l := &c.leaves[i]
+		if l.kind == reflect.String {
+			if *(*string)(unsafe.Add(a, l.offset)) != *(*string)(unsafe.Add(b, l.offset)) {
+				return false
+			}
+		} else if l.bits(a) != l.bits(b) {
+			return false
+		}
+	}
+	return true
+}
+
 // java returns the Java hash code of the key at p.
 func (c *layout) java(p unsafe.Pointer) uint32 {
 	var h uint32
