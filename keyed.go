@@ -31,13 +31,17 @@ func newKeyedStream[K comparable, T any](s *DataStream[T], key func(T) K) *Keyed
 // connect makes s an input of n, partitioned by key.
 func (s *KeyedStream[K, T]) connect(n *graph.Node, input int) {
 	for _, p := range s.stream.from {
-		s.stream.env.graph.Connect(&graph.Edge{
-			From: p.node, Output: p.output, To: n, Input: input, Partitioning: graph.Hash,
-			NewWriter: func(_ graph.Partitioning, maxParallelism int) exchange.WriterFactory {
-				return exchange.Hash(s.key, s.hash, maxParallelism)
-			},
-			Copy: copier[T](),
-		})
+		s.stream.env.graph.Connect(keyedEdge(p, n, input, s.key, s.hash))
+	}
+}
+
+func keyedEdge[K comparable, T any](from port, to *graph.Node, input int, key func(T) K, hash func(K) uint64) *graph.Edge {
+	return &graph.Edge{
+		From: from.node, Output: from.output, To: to, Input: input, Partitioning: graph.Hash,
+		NewWriter: func(_ graph.Partitioning, maxParallelism int) exchange.WriterFactory {
+			return exchange.Hash(key, hash, maxParallelism)
+		},
+		Copy: copier[T](),
 	}
 }
 

@@ -213,10 +213,14 @@ func addOperator[T, R any](s *DataStream[T], name string, make func() operator.O
 // connect makes s an input of n.
 func connect[T any](s *DataStream[T], n *graph.Node, input int) {
 	for _, p := range s.from {
-		s.env.graph.Connect(&graph.Edge{
-			From: p.node, Output: p.output, To: n, Input: input,
-			Partitioning: s.partitioning, NewWriter: newWriter[T], Copy: copier[T](),
-		})
+		s.env.graph.Connect(plainEdge[T](p, n, input, s.partitioning))
+	}
+}
+
+func plainEdge[T any](from port, to *graph.Node, input int, p graph.Partitioning) *graph.Edge {
+	return &graph.Edge{
+		From: from.node, Output: from.output, To: to, Input: input,
+		Partitioning: p, NewWriter: newWriter[T], Copy: copier[T](),
 	}
 }
 

@@ -34,21 +34,29 @@ type WindowedStream[K comparable, T any] struct {
 }
 
 func newWindowedStream[K comparable, T any](s *KeyedStream[K, T], assigner window.Assigner) *WindowedStream[K, T] {
-	if assigner == nil {
-		s.stream.env.fail("Window: the assigner is nil")
-	} else if err := assigner.Validate(); err != nil {
-		s.stream.env.fail("Window: %w", err)
-	}
+	checkAssigner(s.stream.env, assigner)
 	return &WindowedStream[K, T]{keyed: s, assigner: assigner}
+}
+
+func checkAssigner(env *Environment, assigner window.Assigner) {
+	if assigner == nil {
+		env.fail("Window: the assigner is nil")
+	} else if err := assigner.Validate(); err != nil {
+		env.fail("Window: %w", err)
+	}
+}
+
+func checkLateness(env *Environment, d time.Duration) {
+	if d < 0 || d != d.Truncate(time.Millisecond) {
+		env.fail("AllowedLateness(%v): must be 0 or whole milliseconds", d)
+	}
 }
 
 // AllowedLateness keeps windows for d of event time after they have fired. A late
 // record that still finds its window changes it and makes it fire again at once. It
 // has no effect on processing-time windows (spec windows 2.2).
 func (w WindowedStream[K, T]) AllowedLateness(d time.Duration) *WindowedStream[K, T] {
-	if d < 0 || d != d.Truncate(time.Millisecond) {
-		w.keyed.stream.env.fail("AllowedLateness(%v): must be 0 or whole milliseconds", d)
-	}
+	checkLateness(w.keyed.stream.env, d)
 	w.lateness = d
 	return &w
 }
