@@ -86,10 +86,14 @@ func (c *cluster) topicError(topic string, err error) error {
 
 // cause prefers the reason why connections fail to the news that time is up.
 func (c *cluster) cause(err error) error {
-	if dial := c.dials.last(); dial != nil && errors.Is(err, context.DeadlineExceeded) {
+	if dial := c.dials.last(); dial != nil && isContextEnd(err) {
 		return dial
 	}
 	return err
+}
+
+func isContextEnd(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // isUnknownTopic reports whether a broker says that a topic or partition does
@@ -119,7 +123,7 @@ type dialErrors struct {
 var _ kgo.HookBrokerConnect = (*dialErrors)(nil)
 
 func (d *dialErrors) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || isContextEnd(err) {
 		return
 	}
 	d.mu.Lock()

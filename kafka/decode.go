@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/eventtime"
 	"github.com/lowwater/lowwater/format"
 )
 
@@ -81,7 +81,7 @@ func timestampTypeOf(rec *kgo.Record) connector.TimestampType {
 // set -1; only the ancient formats have none at all.
 func timestampOf(rec *kgo.Record) int64 {
 	if timestampTypeOf(rec) == connector.NoTimestamp {
-		return math.MinInt64
+		return eventtime.MinTimestamp
 	}
 	return rec.Timestamp.UnixMilli()
 }

@@ -21,7 +21,10 @@ type enumerator struct {
 	known map[partition]bool
 }
 
-var _ connector.Enumerator = (*enumerator)(nil)
+var (
+	_ connector.Enumerator = (*enumerator)(nil)
+	_ connector.Discoverer = (*enumerator)(nil)
+)
 
 func newEnumerator(cfg *sourceConfig, rt connector.SourceRuntime) (*enumerator, error) {
 	log := rt.Logger.With("source", rt.Operator)

@@ -55,7 +55,8 @@ func MaxBufferedBytes(n int) SinkOption {
 }
 
 // DeliveryTimeout bounds how long a record may wait for its acknowledgement
-// before the job fails. Default 2 minutes, as in Kafka's own producer.
+// before the job fails, give or take a second. Default 2 minutes, as in Kafka's
+// own producer.
 func DeliveryTimeout(d time.Duration) SinkOption {
 	return sinkOption(func(c *sinkConfig) { c.deliveryTimeout = d })
 }
@@ -105,26 +106,23 @@ func (c *sinkConfig) validate(p *problems, topicFrom bool) {
 }
 
 // writerOptions returns the options of a client that produces.
-func (c *sinkConfig) writerOptions(manual bool) (base, fixed []kgo.Opt) {
-	base = []kgo.Opt{
-		kgo.RecordDeliveryTimeout(c.deliveryTimeout),
-	}
-	fixed = []kgo.Opt{
+func (c *sinkConfig) writerOptions(manual bool) []kgo.Opt {
+	opts := []kgo.Opt{
 		kgo.MaxBufferedBytes(c.maxBufferedBytes),
 		kgo.MaxBufferedRecords(maxBufferedRecords),
 	}
 	if manual {
-		fixed = append(fixed, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		opts = append(opts, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	}
 	switch c.guarantee {
 	case None:
-		fixed = append(fixed, kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())
+		opts = append(opts, kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())
 	default:
 		// A record that timed out in flight may have been written. At least
 		// once allows that; waiting for a broker for ever helps nobody.
-		fixed = append(fixed, kgo.RequiredAcks(kgo.AllISRAcks()), kgo.AllowIdempotentProduceCancellation())
+		opts = append(opts, kgo.RequiredAcks(kgo.AllISRAcks()), kgo.AllowIdempotentProduceCancellation())
 	}
-	return base, fixed
+	return opts
 }
 
 func (c *sinkConfig) String() string {

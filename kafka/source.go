@@ -41,8 +41,8 @@ func (s *Source[T]) Boundedness() connector.Boundedness {
 	return connector.Boundedness(s.cfg.bounded)
 }
 
-// NewEnumerator returns what finds the source's partitions. The enumerator also
-// has a method DiscoveryInterval() time.Duration.
+// NewEnumerator returns what finds the source's partitions. It connects when it
+// is first asked.
 func (s *Source[T]) NewEnumerator(_ context.Context, rt connector.SourceRuntime) (connector.Enumerator, error) {
 	return newEnumerator(s.cfg, rt)
 }

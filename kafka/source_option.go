@@ -94,8 +94,10 @@ func DiscoveryInterval(d time.Duration) SourceOption {
 	return sourceOption(func(c *sourceConfig) { c.discovery, c.discoverySet = d, true })
 }
 
-// FetchMaxBytes bounds the bytes of one answer of a broker. Default 16 MiB. A
-// reader holds at most about three answers per broker, decompressed.
+// FetchMaxBytes bounds the bytes of one answer of a broker, as they are sent:
+// compressed batches take more room here. Default 16 MiB. A reader whose job is
+// slower than Kafka holds three answers per broker: one being worked on, one
+// waiting, one in the client. Then it stops fetching.
 func FetchMaxBytes(n int32) SourceOption {
 	return sourceOption(func(c *sourceConfig) { c.fetchMaxBytes = n })
 }
@@ -186,12 +188,12 @@ func (c *sourceConfig) validateTopics(p *problems) {
 		}
 		seen[t] = true
 	}
-	if _, err := c.matcher(); err != nil {
+	if _, err := regexp.Compile(c.pattern); err != nil {
 		p.add("TopicPattern", "%v", err)
 	}
 }
 
-// matcher compiles the topic pattern for whole names.
+// matcher compiles the valid topic pattern for whole names.
 func (c *sourceConfig) matcher() (*regexp.Regexp, error) {
 	return regexp.Compile(`^(?:` + c.pattern + `)$`)
 }

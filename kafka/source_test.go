@@ -120,7 +120,7 @@ func TestDiscoverLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	if d := e.(interface{ DiscoveryInterval() time.Duration }).DiscoveryInterval(); d != 5*time.Minute {
+	if d := e.(connector.Discoverer).DiscoveryInterval(); d != 5*time.Minute {
 		t.Errorf("DiscoveryInterval = %v, want 5m", d)
 	}
 	expect := func(want ...connector.Split) {

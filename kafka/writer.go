@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -26,6 +27,13 @@ type writer[T any] struct {
 	records sync.Pool
 	done    func(*kgo.Record, error)
 
+	// base ends when the writer gives up all records.
+	base  context.Context
+	abort context.CancelFunc
+	// lease is the context of the records written until renewal.
+	lease   context.Context
+	renewal time.Time
+
 	failed atomic.Bool
 	mu     sync.Mutex
 	err    error // the first failure
@@ -35,17 +43,16 @@ var _ connector.Writer[int] = (*writer[int])(nil)
 
 func newWriter[T any](ctx context.Context, s *Sink[T], rt connector.WriterRuntime) (*writer[T], error) {
 	log := rt.Logger.With("sink", rt.Operator, "subtask", rt.Subtask)
-	base, fixed := s.cfg.writerOptions(s.partition != nil)
-	c, err := connect("kafka sink", "WRITE and DESCRIBE", &s.cfg.client, log, base, fixed)
+	c, err := connect("kafka sink", "WRITE and DESCRIBE", &s.cfg.client, log, nil, s.cfg.writerOptions(s.partition != nil))
 	if err != nil {
 		return nil, err
 	}
 	w := &writer[T]{cluster: c, sink: s, topics: map[string]int{}}
 	w.done = w.acknowledged
+	w.base, w.abort = context.WithCancel(context.Background())
 	if s.cfg.topic != "" {
 		if err := w.open(ctx, s.cfg.topic); err != nil {
-			c.client.Close()
-			return nil, err
+			return nil, errors.Join(err, w.Close())
 		}
 	}
 	return w, nil
@@ -53,7 +60,7 @@ func newWriter[T any](ctx context.Context, s *Sink[T], rt connector.WriterRuntim
 
 // open checks that a topic exists, the first time it is written to.
 func (w *writer[T]) open(ctx context.Context, topic string) error {
-	if topic == w.last {
+	if topic == w.last && topic != "" {
 		return nil
 	}
 	if _, ok := w.topics[topic]; !ok {
@@ -88,8 +95,10 @@ func (w *writer[T]) countPartitions(ctx context.Context, topic string) (int, err
 
 // Write hands records to the client, and waits while too much of what was
 // written is not acknowledged. It returns the first failure of records written
-// before, too.
+// before, too. If ctx ends, everything that is not acknowledged is given up.
 func (w *writer[T]) Write(ctx context.Context, b *connector.Batch[T]) error {
+	defer context.AfterFunc(ctx, w.abort)()
+	lease := w.leased()
 	for i := range b.Values {
 		if w.failed.Load() {
 			return w.failure()
@@ -98,9 +107,24 @@ func (w *writer[T]) Write(ctx context.Context, b *connector.Batch[T]) error {
 		if err != nil {
 			return err
 		}
-		w.client.Produce(ctx, rec, w.done)
+		w.client.Produce(lease, rec, w.done)
 	}
 	return nil
+}
+
+// leaseInterval is for how long of writing records share a context.
+const leaseInterval = time.Second
+
+// leased returns a context that ends when a record written now has waited for
+// its acknowledgement for too long. The client's own timeout goes by the
+// record's timestamp, which here is event time.
+func (w *writer[T]) leased() context.Context {
+	if now := time.Now(); now.After(w.renewal) {
+		lease, cancel := context.WithCancel(w.base)
+		time.AfterFunc(leaseInterval+w.sink.cfg.deliveryTimeout, cancel)
+		w.lease, w.renewal = lease, now.Add(leaseInterval)
+	}
+	return w.lease
 }
 
 // record makes a Kafka record of a value.
@@ -195,12 +219,16 @@ func (w *writer[T]) acknowledged(rec *kgo.Record, err error) {
 }
 
 func (w *writer[T]) explain(rec *kgo.Record, err error) error {
+	if isUnknownTopic(err) {
+		return w.topicError(rec.Topic, err)
+	}
 	place := fmt.Sprintf("topic %q", rec.Topic)
 	if rec.Partition >= 0 {
 		place = partition{rec.Topic, rec.Partition}.String()
 	}
-	if explained := w.topicError(rec.Topic, err); isUnknownTopic(err) {
-		return explained
+	if rec.Context.Err() != nil && w.base.Err() == nil {
+		return w.errorf("writing to %s on %s: not acknowledged within %v: %w; check the brokers, or raise DeliveryTimeout",
+			place, w.cfg.addresses(), w.sink.cfg.deliveryTimeout, w.cause(err))
 	}
 	return w.errorf("writing to %s on %s: %w", place, w.cfg.addresses(), err)
 }
@@ -226,6 +254,7 @@ func (w *writer[T]) Flush(ctx context.Context) error {
 
 // Close gives up what is not acknowledged.
 func (w *writer[T]) Close() error {
+	w.abort()
 	w.client.Close()
 	return nil
 }
