@@ -115,6 +115,7 @@ func (c *compiler) kind(v *value) {
 		}
 	default:
 		c.unsupported(t)
+		delete(c.values, t) // so that the next field of the type is named too
 	}
 }
 

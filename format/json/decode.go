@@ -13,7 +13,8 @@ import (
 type op uint8
 
 const (
-	opString op = iota
+	opNone op = iota // the entry is still being built
+	opString
 	opIntern
 	opInt
 	opUint
@@ -308,7 +309,8 @@ func (v *value) decodeIntern(d []byte, i int, s slot) (int, *DecodeError) {
 	return end + 1, nil
 }
 
-// scanText reads a string and returns its text. The result may be part of d.
+// scanText reads a string and returns its text. The result may be part of d, but
+// appending to it does not write into d.
 func (v *value) scanText(d []byte, i int) ([]byte, int, *DecodeError) {
 	if at(d, i) != '"' {
 		return nil, i, wanted(d, i, v.want)
@@ -317,7 +319,7 @@ func (v *value) scanText(d []byte, i int) ([]byte, int, *DecodeError) {
 	if err != nil {
 		return nil, end, err
 	}
-	raw := d[i+1 : end]
+	raw := d[i+1 : end : end]
 	switch {
 	case kind&textEscaped != 0:
 		raw = unquote(raw)
@@ -332,11 +334,9 @@ func (v *value) decodeTime(d []byte, i int, s slot) (int, *DecodeError) {
 	if err != nil {
 		return end, err
 	}
-	var t time.Time
-	if err := t.UnmarshalText(raw); err != nil {
+	if err := as[time.Time](s).UnmarshalText(raw); err != nil {
 		return i, v.rejected(d, i, err)
 	}
-	*as[time.Time](s) = t
 	return end, nil
 }
 
@@ -435,7 +435,7 @@ func (v *value) decodeOther(d []byte, i int, s slot, depth int) (int, *DecodeErr
 	if err != nil {
 		return end, err
 	}
-	if err := s.pointer(v.typ).(stdjson.Unmarshaler).UnmarshalJSON(d[i:end]); err != nil {
+	if err := s.pointer(v.typ).(stdjson.Unmarshaler).UnmarshalJSON(d[i:end:end]); err != nil {
 		return i, v.rejected(d, i, err)
 	}
 	return end, nil

@@ -63,6 +63,9 @@ func encodesItself(t reflect.Type) bool {
 	return toEncoder || ptr.Implements(marshalerType) || ptr.Implements(textMarshalerType) || ptr.Implements(textAppenderType)
 }
 
+// plainString reports whether t is written as the string it is.
+func plainString(t reflect.Type) bool { return t.Kind() == reflect.String && !encodesItself(t) }
+
 // kind fills in the entry of a type that is written by its kind.
 func (c *formCompiler) kind(f *form) {
 	t := f.typ
@@ -99,14 +102,14 @@ func (c *formCompiler) kind(f *form) {
 		f.op, f.elem, f.len = opArray, c.form(t.Elem()), t.Len()
 	case reflect.Map:
 		f.op, f.elem = opStd, c.form(t.Elem())
-		key := t.Key()
-		if key.Kind() == reflect.String && !encodesItself(key) && f.elem.op == opString {
+		if plainString(t.Key()) && plainString(t.Elem()) {
 			f.op = opMap
 		}
 	case reflect.Interface:
 		f.op = opStd
 	default:
 		c.unsupported(t)
+		delete(c.forms, t) // so that the next field of the type is named too
 	}
 }
 

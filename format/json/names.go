@@ -42,7 +42,7 @@ type member struct {
 
 const (
 	// maxStrays and maxLabel bound what one struct remembers of names that it has
-	// no field for.
+	// no field for. Goroutines that look at the same time may add a few more.
 	maxStrays = 256
 	maxLabel  = 64
 )
@@ -141,7 +141,8 @@ func (t *names) remember(last *member, f *field, label []byte) *member {
 	switch {
 	case f != nil:
 		m = &f.member
-	case first && len(label) <= maxLabel && t.strays.Add(1) <= maxStrays:
+	case first && len(label) <= maxLabel && t.strays.Load() < maxStrays:
+		t.strays.Add(1)
 		m = &member{label: string(label)}
 	}
 	if first && m != &t.other {

@@ -14,8 +14,9 @@ import (
 //     offsets reflect reported for the slot's type, elements below the
 //     capacity of a slice or the length of an array, and pointer targets.
 //  2. A slot is read and written only as a type whose kind, and so whose size
-//     and pointer layout, is the one reflect reported for the place. The tables
-//     of compile.go and encodecompile.go carry that type beside every offset.
+//     and pointer layout, is the one reflect reported for the place; the same
+//     holds for the keys and elements of a map. The tables of compile.go and
+//     encodecompile.go carry that type beside every offset.
 //  3. A slot holds an unsafe.Pointer, never a uintptr, so the collector sees
 //     what it points into; slots live in arguments and locals only.
 //  4. A string view is either made of bytes that nobody writes again (ownString)
