@@ -153,14 +153,9 @@ func (o *Process[T, R]) Open(rt *Runtime, out Output) error {
 }
 
 func (o *Process[T, R]) Process(_ int, p exchange.Payload) error {
-	in := p.(*connector.Batch[T])
-	for i, v := range in.Values {
-		o.element.Timestamp, o.element.Origin = in.Timestamps[i], in.Origins[i]
-		if err := o.f(v); err != nil {
-			return err
-		}
+	if err := each(p.(*connector.Batch[T]), o.element, o.f); err != nil {
+		return err
 	}
-	in.Release()
 	if err := o.emitter.Flush(); err != nil {
 		return err
 	}
