@@ -5,6 +5,7 @@ import (
 	jsonv2 "encoding/json/v2"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/lowwater/lowwater/format"
@@ -19,6 +20,28 @@ var benchOrders = func() (records [][]byte) {
 			`{"order_id":"ord-2024-%09d","customer":"c-%05d","amount":%.2f,"currency":%q,"created_at":%d,"comment":"leave at door %d%s"}`,
 			184000+i, 77000+r.IntN(1000), r.Float64()*5000, []string{"EUR", "USD", "GBP", "SEK"}[r.IntN(4)],
 			1719504000123+r.IntN(1e9), r.IntN(1e4), ", ring twice please, thanks"[:r.IntN(28)]))
+	}
+	return records
+}()
+
+// wideOrders are records of about a kilobyte with 24 members, some of them
+// nested, among them those of threeOfSix.
+var wideOrders = func() (records [][]byte) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for i := range 1024 {
+		var b strings.Builder
+		fmt.Fprintf(&b, `{"order_id":"ord-%09d","customer":"c-%05d","channel":"web","region":"eu-north-%d"`, i, r.IntN(1000), r.IntN(3))
+		fmt.Fprintf(&b, `,"address":{"street":"Long Street %d","city":"Stockholm","zip":"%05d","geo":[%.5f,%.5f]}`,
+			r.IntN(200), r.IntN(1e5), 59+r.Float64(), 18+r.Float64())
+		b.WriteString(`,"items":[`)
+		for range 3 {
+			fmt.Fprintf(&b, `{"sku":"sku-%d","qty":%d,"price":%.2f,"gift":false},`, r.IntN(1e6), 1+r.IntN(9), r.Float64()*100)
+		}
+		fmt.Fprintf(&b, `null],"amount":%.2f,"currency":"SEK","created_at":%d`, r.Float64()*5000, 1719504000123+r.IntN(1e9))
+		for k := range 15 {
+			fmt.Fprintf(&b, `,"attribute_%d":"value %d of this attribute"`, k, r.IntN(1e6))
+		}
+		records = append(records, []byte(b.String()+"}"))
 	}
 	return records
 }()
@@ -50,13 +73,16 @@ type allSixInterned struct {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	b.Run("fields=3of6/impl=lowwater", func(b *testing.B) { benchDecode(b, Value[threeOfSix]()) })
-	b.Run("fields=3of6/impl=std", func(b *testing.B) { benchDecode(b, stdDecoder[threeOfSix]{}) })
-	b.Run("fields=3of6/impl=stdv2", func(b *testing.B) { benchDecode(b, stdV2Decoder[threeOfSix]{}) })
-	b.Run("fields=6of6/impl=lowwater", func(b *testing.B) { benchDecode(b, Value[allSix]()) })
-	b.Run("fields=6of6/impl=lowwater-intern", func(b *testing.B) { benchDecode(b, Value[allSixInterned]()) })
-	b.Run("fields=6of6/impl=std", func(b *testing.B) { benchDecode(b, stdDecoder[allSix]{}) })
-	b.Run("fields=6of6/impl=stdv2", func(b *testing.B) { benchDecode(b, stdV2Decoder[allSix]{}) })
+	benchDecoders[threeOfSix](b, "fields=3of6", benchOrders)
+	benchDecoders[allSix](b, "fields=6of6", benchOrders)
+	benchDecoders[allSixInterned](b, "fields=6of6-intern", benchOrders)
+	benchDecoders[threeOfSix](b, "fields=3of24", wideOrders)
+}
+
+func benchDecoders[T any](b *testing.B, name string, records [][]byte) {
+	b.Run(name+"/impl=lowwater", func(b *testing.B) { benchDecode(b, Value[T](), records) })
+	b.Run(name+"/impl=std", func(b *testing.B) { benchDecode(b, stdDecoder[T]{}, records) })
+	b.Run(name+"/impl=stdv2", func(b *testing.B) { benchDecode(b, stdV2Decoder[T]{}, records) })
 }
 
 type stdDecoder[T any] struct{}
@@ -67,13 +93,13 @@ type stdV2Decoder[T any] struct{}
 
 func (stdV2Decoder[T]) Decode(data []byte, into *T) error { return jsonv2.Unmarshal(data, into) }
 
-func benchDecode[T any](b *testing.B, dec format.Decoder[T]) {
+func benchDecode[T any](b *testing.B, dec format.Decoder[T], records [][]byte) {
 	b.ReportAllocs()
 	values := make([]T, 1024)
 	for i := 0; b.Loop(); i++ {
 		into := &values[i%len(values)]
 		*into = *new(T)
-		if err := dec.Decode(benchOrders[i%len(benchOrders)], into); err != nil {
+		if err := dec.Decode(records[i%len(records)], into); err != nil {
 			b.Fatal(err)
 		}
 	}

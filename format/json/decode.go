@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// op says by which code a Go type is decoded.
+// op says by which code a Go type is decoded and encoded.
 type op uint8
 
 const (
