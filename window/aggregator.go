@@ -6,9 +6,11 @@ package window
 //
 // One Aggregator value serves all keys and windows of all subtasks: it must not
 // have state of its own. It must give the same result however the records of a
-// window are split into accumulators and merged, as long as their order is kept:
-// sessions merge, and overlapping windows share the accumulators of the parts
-// they have in common.
+// window are split into accumulators and merged: sessions merge, and sliding and
+// cumulating windows share the accumulators of the slices of time that they have
+// in common. So an overlapping window sees its records slice by slice, and within
+// a slice in the order of arrival. An aggregation that depends on the order of
+// arrival, such as "the last value", says so by ArrivalOrdered.
 type Aggregator[T, A, R any] interface {
 	// New returns the accumulator of no records.
 	New() A
@@ -23,6 +25,20 @@ type Aggregator[T, A, R any] interface {
 	// is: a window can fire more than once.
 	Result(acc A) R
 }
+
+// ArrivalOrdered is implemented by aggregators whose result depends on the order in
+// which records arrive. Overlapping windows then fold each record into every
+// window it is in, at a cost per record and window.
+type ArrivalOrdered interface{ ArrivalOrdered() }
+
+// InArrivalOrder returns agg as one that is ArrivalOrdered.
+func InArrivalOrder[T, A, R any](agg Aggregator[T, A, R]) Aggregator[T, A, R] {
+	return inArrivalOrder[T, A, R]{agg}
+}
+
+type inArrivalOrder[T, A, R any] struct{ Aggregator[T, A, R] }
+
+func (inArrivalOrder[T, A, R]) ArrivalOrdered() {}
 
 // Count counts records.
 func Count[T any]() Aggregator[T, int64, int64] { return count[T]{} }
@@ -40,8 +56,9 @@ type Reduced[T any] struct {
 	Set   bool
 }
 
-// Reduce combines records two by two. The function must be associative and must
-// not change its arguments.
+// Reduce combines records two by two. The function must be associative, must not
+// change its arguments and, for sliding and cumulating windows, must not depend on
+// their order; see InArrivalOrder.
 func Reduce[T any](combine func(a, b T) T) Aggregator[T, Reduced[T], T] {
 	return reduce[T]{combine}
 }

@@ -262,6 +262,7 @@ type emitted struct {
 // run replays the steps of a case.
 func (c operatorCase) run(t *testing.T, op operator.Operator) {
 	h := openHarness(t, op)
+	h.clock.early = true
 	for i, step := range c.Steps {
 		var err error
 		switch step.Do {

@@ -1,7 +1,9 @@
 package windowed
 
 import (
+	"cmp"
 	"iter"
+	"slices"
 
 	"github.com/lowwater/lowwater/internal/operator"
 	"github.com/lowwater/lowwater/window"
@@ -129,3 +131,56 @@ func (r *processedLists[K, T, R]) emit(list *[]T) error {
 }
 
 func (r *processedLists[K, T, R]) flush() error { return r.emitter.Flush() }
+
+// numbered is a record with its place in the order of arrival.
+type numbered[T any] struct {
+	seq   uint64
+	value T
+}
+
+// numberedLists keeps records such that lists of several slices can be put back
+// into the order of arrival.
+type numberedLists[T any] struct {
+	lists[numbered[T]]
+	seq uint64
+}
+
+func (l *numberedLists[T]) Add(list []numbered[T], v T) []numbered[T] {
+	l.seq++
+	return append(list, numbered[T]{l.seq, v})
+}
+
+// processedNumberedLists is processedLists for numberedLists.
+type processedNumberedLists[K comparable, T, R any] struct {
+	open    Function[K, T, R]
+	f       func(iter.Seq[T]) error
+	emitter *operator.Emitter[R]
+	current []numbered[T]
+	// elements yields current; made once.
+	elements iter.Seq[T]
+}
+
+func (r *processedNumberedLists[K, T, R]) openResults(c *Context[K], out operator.Output) {
+	r.emitter = operator.NewEmitter[R](out, "")
+	r.f = r.open(c, r.emitter)
+	r.elements = func(yield func(T) bool) {
+		for i := range r.current {
+			if !yield(r.current[i].value) {
+				return
+			}
+		}
+	}
+}
+
+func (r *processedNumberedLists[K, T, R]) emit(list *[]numbered[T]) error {
+	r.current = *list
+	bySeq := func(a, b numbered[T]) int { return cmp.Compare(a.seq, b.seq) }
+	if !slices.IsSortedFunc(r.current, bySeq) {
+		slices.SortFunc(r.current, bySeq)
+	}
+	err := r.f(r.elements)
+	r.current = nil
+	return err
+}
+
+func (r *processedNumberedLists[K, T, R]) flush() error { return r.emitter.Flush() }

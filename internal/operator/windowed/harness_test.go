@@ -75,11 +75,13 @@ func list[T any](b *connector.Batch[T]) []record {
 	return out
 }
 
-// testClock is a clock that stands until it is set. It fires a timer when it
-// shows one millisecond less than what was asked for: Flink's test harness, which
-// the vectors come from, lacks the millisecond that the real clock adds.
+// testClock is a clock that stands until it is set.
 type testClock struct {
-	now    int64
+	now int64
+	// early makes timers fire one millisecond before the time that was asked
+	// for: Flink's test harness, which the vectors come from, lacks the
+	// millisecond that its real clock adds.
+	early  bool
 	seq    int
 	timers []*testTimer
 }
@@ -103,15 +105,18 @@ func (c *testClock) At(at int64, f func(now int64) error) (cancel func()) {
 
 func (c *testClock) set(now int64) error {
 	c.now = now
+	if c.early {
+		now++
+	}
 	for len(c.timers) > 0 {
 		next := slices.MinFunc(c.timers, func(a, b *testTimer) int {
 			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq))
 		})
-		if next.at-1 > now {
+		if next.at > now {
 			break
 		}
 		c.timers = slices.DeleteFunc(c.timers, func(t *testTimer) bool { return t == next })
-		if err := next.f(now + 1); err != nil {
+		if err := next.f(now); err != nil {
 			return err
 		}
 	}

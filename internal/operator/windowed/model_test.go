@@ -15,6 +15,8 @@ import (
 type model struct {
 	assigner window.Assigner
 	lateness int64
+	// sorted says that the order of values in a pane is not defined.
+	sorted bool
 
 	watermark, now int64
 	entries        []*modelEntry
@@ -30,8 +32,8 @@ type modelEntry struct {
 	timer bool
 }
 
-func newModel(a window.Assigner, lateness int64) *model {
-	return &model{assigner: a, lateness: lateness, watermark: math.MinInt64}
+func newModel(a window.Assigner, lateness int64, sorted bool) *model {
+	return &model{assigner: a, lateness: lateness, sorted: sorted, watermark: math.MinInt64}
 }
 
 func (m *model) cleanup(w window.TimeWindow) int64 {
@@ -109,14 +111,13 @@ func (m *model) merge(key string, w window.TimeWindow) *modelEntry {
 }
 
 func (m *model) fire(e *modelEntry, timing window.Timing) {
-	m.emitted = append(m.emitted, paneLine(e.key, e.window, timing, e.values, m.assigner.Merging()))
+	m.emitted = append(m.emitted, paneLine(e.key, e.window, timing, e.values, m.sorted))
 }
 
-// paneLine describes a pane. The order of values in a merged window is not
-// defined.
-func paneLine(key string, w window.TimeWindow, timing window.Timing, values []int32, merging bool) string {
+// paneLine describes a pane, with its values sorted if their order is not defined.
+func paneLine(key string, w window.TimeWindow, timing window.Timing, values []int32, sorted bool) string {
 	values = slices.Clone(values)
-	if merging {
+	if sorted {
 		slices.Sort(values)
 	}
 	return fmt.Sprintf("%s [%d, %d) %v %v", key, w.Start, w.End, values, timing)
@@ -132,7 +133,7 @@ func (m *model) advanceWatermark(t int64) {
 func (m *model) setClock(t int64) {
 	m.now = t
 	if !m.assigner.IsEventTime() {
-		m.fireDue(t)
+		m.fireDue(t - 1)
 	}
 }
 

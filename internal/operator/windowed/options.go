@@ -55,25 +55,44 @@ type Function[K comparable, T, R any] func(*Context[K], *operator.Emitter[R]) fu
 // Aggregate returns the operator that folds records with agg and emits a
 // window.Pane per firing. Options must be valid.
 func Aggregate[K comparable, T, A, R any](o Options, agg window.Aggregator[T, A, R]) operator.Operator {
-	return build(o, agg, &paneResults[K, T, A, R]{agg: agg})
+	_, ordered := agg.(window.ArrivalOrdered)
+	return build(o, agg, &paneResults[K, T, A, R]{agg: agg}, !ordered)
 }
 
 // AggregateProcess returns the operator that folds records with agg and calls f
 // with the result as the only element.
 func AggregateProcess[K comparable, T, A, V, R any](o Options, agg window.Aggregator[T, A, V], f Function[K, V, R]) operator.Operator {
-	return build(o, agg, &processedResults[K, T, A, V, R]{agg: agg, open: f})
+	_, ordered := agg.(window.ArrivalOrdered)
+	return build(o, agg, &processedResults[K, T, A, V, R]{agg: agg, open: f}, !ordered)
 }
 
 // Process returns the operator that keeps the records of a window and calls f
 // with all of them, in the order of their arrival.
 func Process[K comparable, T, R any](o Options, f Function[K, T, R]) operator.Operator {
-	return build(o, &lists[T]{}, &processedLists[K, T, R]{open: f})
+	if l, overlap := layoutOf(o.Assigner); overlap {
+		s := newSliced(o, &numberedLists[T]{}, &processedNumberedLists[K, T, R]{open: f}, l)
+		s.slices.ordered = true
+		return s
+	}
+	return build(o, &lists[T]{}, &processedLists[K, T, R]{open: f}, false)
 }
 
-func build[K comparable, T, A any](o Options, f fold[T, A], r results[K, A]) operator.Operator {
-	c := core[K, T, A]{Options: o, fold: f, results: r, watermark: math.MinInt64}
+// build returns the operator for an assigner. Only if sliceable may it fold
+// records in another order than that of their arrival.
+func build[K comparable, T, A any](o Options, f fold[T, A], r results[K, A], sliceable bool) operator.Operator {
 	if o.Assigner.Merging() {
-		return &sessions[K, T, A]{core: c}
+		return &sessions[K, T, A]{core: newCore(o, f, r)}
 	}
-	return &panes[K, T, A]{core: c}
+	if l, overlap := layoutOf(o.Assigner); overlap && sliceable {
+		return newSliced(o, f, r, l)
+	}
+	return &panes[K, T, A]{core: newCore(o, f, r)}
+}
+
+func newSliced[K comparable, T, A any](o Options, f fold[T, A], r results[K, A], l layout) *sliced[K, T, A] {
+	return &sliced[K, T, A]{core: newCore(o, f, r), layout: l}
+}
+
+func newCore[K comparable, T, A any](o Options, f fold[T, A], r results[K, A]) core[K, T, A] {
+	return core[K, T, A]{Options: o, fold: f, results: r, watermark: math.MinInt64}
 }

@@ -5,7 +5,6 @@ import (
 	"sort"
 
 	"github.com/lowwater/lowwater/internal/exchange"
-	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/internal/operator"
 	"github.com/lowwater/lowwater/window"
 )
@@ -17,16 +16,14 @@ type panes[K comparable, T, A any] struct {
 
 	// live is the windows with contents, by MaxTimestamp, then start.
 	live []*pane[K, A]
-	free []*pane[K, A]
+	pool panePool[K, A]
 
 	router router[K, T, A]
 }
 
-// maxFreePanes bounds the panes kept for reuse.
-const maxFreePanes = 8
-
 func (o *panes[K, T, A]) Open(rt *operator.Runtime, out operator.Output) error {
 	o.router.fold = o.fold
+	o.pool.releaser, _ = o.fold.(releaser[A])
 	return o.open(rt, out, o.onClock)
 }
 
@@ -45,7 +42,7 @@ func (o *panes[K, T, A]) Process(_ int, p exchange.Payload) error {
 	if o.processingTime {
 		err = o.addNow(b, now)
 	} else {
-		err = o.addByTime(b, now)
+		err = o.router.route(b, o)
 	}
 	b.Release()
 	if err != nil {
@@ -68,44 +65,9 @@ func (o *panes[K, T, A]) addNow(b *keyedBatch[K, T], now int64) error {
 	return nil
 }
 
-// addByTime adds each record of a batch to the windows of its timestamp. Runs of
-// neighbouring records share the search for their windows.
-func (o *panes[K, T, A]) addByTime(b *keyedBatch[K, T], now int64) error {
-	r := &o.router
-	times := b.Timestamps
-	for i := 0; i < len(times); {
-		route := r.find(times[i])
-		if route == nil {
-			var err error
-			if route, err = o.locate(b, i, now); err != nil {
-				return err
-			}
-		}
-		if route == nil {
-			if len(o.windows) > 1 {
-				r.flush(b) // some of the windows may be on a route
-			}
-			if err := o.addSingly(b, i); err != nil {
-				return err
-			}
-			i++
-			continue
-		}
-		n := runLength(times[i:], route.span)
-		route.runs = append(route.runs, run{i, i + n})
-		if route.shared {
-			r.flush(b)
-		}
-		i += n
-	}
-	r.flush(b)
-	return nil
-}
-
-// locate finds the windows of record i, for which there is no route yet. It
-// returns a route to them if they are all yet to fire and nil otherwise.
-func (o *panes[K, T, A]) locate(b *keyedBatch[K, T], i int, now int64) (*route[K, A], error) {
-	if err := o.assign(b, i, now); err != nil {
+// locate implements router's target.
+func (o *panes[K, T, A]) locate(b *keyedBatch[K, T], i int) (*route[K, A], error) {
+	if err := o.assign(b, i, 0); err != nil {
 		return nil, err
 	}
 	t := b.Timestamps[i]
@@ -118,21 +80,21 @@ func (o *panes[K, T, A]) locate(b *keyedBatch[K, T], i int, now int64) (*route[K
 			return nil, nil
 		}
 	}
-	if len(o.router.routes) == maxRoutes {
-		o.router.flush(b)
-		o.router.reset()
-	}
-	route := o.router.insert(span)
-	route.shared = len(o.windows) > 1 || o.windows[0] != span
+	r := o.router.insert(b, span)
+	r.shared = len(o.windows) > 1 || o.windows[0] != span
 	for _, w := range o.windows {
-		route.panes = append(route.panes, o.pane(w))
+		r.panes = append(r.panes, o.pane(w))
 	}
-	return route, nil
+	return r, nil
 }
 
-// addSingly adds record i to those of its windows that still take it, and fires
-// the ones that have fired before (spec windows 2.1, 2.5).
+// addSingly implements router's target: it adds record i to those of its windows
+// that still take it, and fires the ones that have fired before (spec windows
+// 2.1, 2.5).
 func (o *panes[K, T, A]) addSingly(b *keyedBatch[K, T], i int) error {
+	if len(o.windows) > 1 {
+		o.router.flush(b) // some of them may be on a route
+	}
 	accepted := false
 	for _, w := range o.windows {
 		maxTimestamp := w.MaxTimestamp()
@@ -170,21 +132,12 @@ func (o *panes[K, T, A]) pane(w window.TimeWindow) *pane[K, A] {
 	if lo < len(o.live) && o.live[lo].window == w {
 		return o.live[lo]
 	}
-	p := o.newPane()
+	p := o.pool.get()
 	p.window, p.max = w, maxTimestamp
 	o.live = append(o.live, nil)
 	copy(o.live[lo+1:], o.live[lo:])
 	o.live[lo] = p
 	return p
-}
-
-func (o *panes[K, T, A]) newPane() *pane[K, A] {
-	if n := len(o.free); n > 0 {
-		p := o.free[n-1]
-		o.free = o.free[:n-1]
-		return p
-	}
-	return &pane[K, A]{keys: keyed.NewTable[K, A]()}
 }
 
 func (o *panes[K, T, A]) Watermark(t int64) error {
@@ -261,15 +214,7 @@ func (o *panes[K, T, A]) fire(due []*pane[K, A]) error {
 // drop forgets the first n panes.
 func (o *panes[K, T, A]) drop(n int) {
 	for _, p := range o.live[:n] {
-		if r, ok := o.fold.(releaser[A]); ok {
-			for e := range p.keys.All() {
-				r.release(e.Value)
-			}
-		}
-		if len(o.free) < maxFreePanes {
-			p.keys.Reset()
-			o.free = append(o.free, p)
-		}
+		o.pool.put(p)
 	}
 	rest := copy(o.live, o.live[n:])
 	clear(o.live[rest:])

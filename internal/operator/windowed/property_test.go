@@ -110,7 +110,7 @@ func (s scenario) options() Options {
 
 // apply does one step to an operator and returns the panes and the late records
 // it emitted.
-func (h *harness) apply(t *rapid.T, step scenarioStep, merging bool, batch int) (emitted, late []string) {
+func (h *harness) apply(t *rapid.T, step scenarioStep, sorted bool, batch int) (emitted, late []string) {
 	var err error
 	switch {
 	case step.watermark != nil:
@@ -133,7 +133,7 @@ func (h *harness) apply(t *rapid.T, step scenarioStep, merging bool, batch int) 
 		if r.Timestamp != f.Window.MaxTimestamp() {
 			t.Fatalf("timestamp %d of a result of %v", r.Timestamp, f.Window)
 		}
-		emitted = append(emitted, paneLine(f.Key, f.Window, f.Timing, f.Value.([]int32), merging))
+		emitted = append(emitted, paneLine(f.Key, f.Window, f.Timing, f.Value.([]int32), sorted))
 	}
 	for _, r := range out.sides[lateOutput] {
 		e := r.Value.(element)
@@ -150,11 +150,12 @@ func (h *harness) apply(t *rapid.T, step scenarioStep, merging bool, batch int) 
 	return emitted, late
 }
 
-// checkAgainstModel runs a scenario on an operator and on the model.
-func checkAgainstModel(t *rapid.T, s scenario, h *harness) {
-	m := newModel(s.assigner, s.lateness)
+// checkAgainstModel runs a scenario on an operator and on the model, which must
+// agree, about the order of values in a pane only if inOrder.
+func checkAgainstModel(t *rapid.T, s scenario, h *harness, inOrder bool) {
+	m := newModel(s.assigner, s.lateness, !inOrder)
 	for i, step := range s.steps {
-		got, gotLate := h.apply(t, step, s.assigner.Merging(), 1024)
+		got, gotLate := h.apply(t, step, !inOrder, 1024)
 		switch {
 		case step.watermark != nil:
 			m.advanceWatermark(*step.watermark)
@@ -185,7 +186,7 @@ func checkAgainstModel(t *rapid.T, s scenario, h *harness) {
 func TestOperatorsMatchModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := drawScenario(r)
-		checkAgainstModel(r, s, openHarness(t, Process(s.options(), listFunction)))
+		checkAgainstModel(r, s, openHarness(t, Process(s.options(), listFunction)), !s.assigner.Merging())
 	})
 }
 
@@ -201,12 +202,23 @@ func (concat) Result(acc []int32) []int32         { return slices.Clone(acc) }
 func TestAggregatesMatchModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := drawScenario(r)
-		checkAgainstModel(r, s, openHarness(t, aggregateLists(s.options())))
+		h := openHarness(t, aggregateLists(s.options(), concat{}))
+		checkAgainstModel(r, s, h, false)
 	})
 }
 
-func aggregateLists(o Options) operator.Operator {
-	return AggregateProcess(o, concat{}, single[[]int32](func(v []int32) any { return v }))
+// An aggregation that asks for it sees records in the order of their arrival,
+// also in overlapping windows.
+func TestAggregatesInArrivalOrder(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		s := drawScenario(r)
+		h := openHarness(t, aggregateLists(s.options(), window.InArrivalOrder[element, []int32, []int32](concat{})))
+		checkAgainstModel(r, s, h, !s.assigner.Merging())
+	})
+}
+
+func aggregateLists(o Options, agg window.Aggregator[element, []int32, []int32]) operator.Operator {
+	return AggregateProcess(o, agg, single[[]int32](func(v []int32) any { return v }))
 }
 
 // The same records in other batches give the same results in the same order.
@@ -220,10 +232,10 @@ func TestBatchesDoNotMatter(t *testing.T) {
 			want, wantLate := whole.apply(r, step, false, 1024)
 			got, gotLate := cut.apply(r, step, false, size)
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("step %d of %v: in batches of %d (-whole +cut):\n%s", i, s.assigner, size, diff)
+				r.Fatalf("step %d of %v: in batches of %d (-whole +cut):\n%s", i, s.assigner, size, diff)
 			}
 			if diff := cmp.Diff(wantLate, gotLate); diff != "" {
-				t.Fatalf("step %d of %v: late records in batches of %d (-whole +cut):\n%s", i, s.assigner, size, diff)
+				r.Fatalf("step %d of %v: late records in batches of %d (-whole +cut):\n%s", i, s.assigner, size, diff)
 			}
 		}
 	})
@@ -266,6 +278,36 @@ func TestRecordsAreInPanesOrLate(t *testing.T) {
 		}
 		if len(inPane)+len(late) != sent {
 			r.Fatalf("%d records in panes and %d late, of %d", len(inPane), len(late), sent)
+		}
+	})
+}
+
+// Windows put together from slices hold what windows with contents of their own
+// do. The windows are longer than in the other tests, for sums of many slices.
+func TestSlicesMatchPlainPanes(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		s := drawScenario(r)
+		slide := rapid.Int64Range(1, 7).Draw(r, "slide of long windows")
+		count := rapid.Int64Range(2, 100).Draw(r, "slides in a window")
+		if rapid.Bool().Draw(r, "cumulating") {
+			s.assigner = window.Cumulating(millis(count*slide), millis(slide))
+		} else {
+			s.assigner = window.Sliding(millis(count*slide+rapid.Int64Range(0, slide-1).Draw(r, "rest")), millis(slide))
+		}
+		sliced := aggregateLists(s.options(), concat{})
+		plain := aggregateLists(s.options(), window.InArrivalOrder[element, []int32, []int32](concat{}))
+		a, b := openHarness(t, plain), openHarness(t, sliced)
+		for i, step := range s.steps {
+			want, wantLate := a.apply(r, step, true, 1024)
+			got, gotLate := b.apply(r, step, true, 1024)
+			slices.Sort(want)
+			slices.Sort(got)
+			if diff := cmp.Diff(want, got); diff != "" {
+				r.Fatalf("step %d of %v, lateness %d (-plain +sliced):\n%s", i, s.assigner, s.lateness, diff)
+			}
+			if diff := cmp.Diff(wantLate, gotLate); diff != "" {
+				r.Fatalf("step %d of %v, lateness %d: late records (-plain +sliced):\n%s", i, s.assigner, s.lateness, diff)
+			}
 		}
 	})
 }

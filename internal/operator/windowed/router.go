@@ -1,16 +1,8 @@
 package windowed
 
 import (
-	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/window"
 )
-
-// pane is the contents of one window, or of one slice of time, by key.
-type pane[K comparable, A any] struct {
-	window window.TimeWindow
-	max    int64 // the window's MaxTimestamp
-	keys   *keyed.Table[K, A]
-}
 
 // router adds the records of a batch to panes. It works through a batch pane by
 // pane rather than record by record, which keeps one table at a time near the
@@ -24,9 +16,8 @@ type router[K comparable, T, A any] struct {
 	// routes is the spans of time seen since the last reset, by start. They
 	// do not overlap.
 	routes []route[K, A]
-	last   int // the route used last
 
-	// Scratch space of add.
+	// Scratch space of gather and add.
 	entries []int32
 	keys    []K
 	hashes  []uint64
@@ -63,13 +54,57 @@ func (r *router[K, T, A]) find(t int64) *route[K, A] {
 	if lo == 0 || r.routes[lo-1].span.End <= t {
 		return nil
 	}
-	r.last = lo - 1
 	return &r.routes[lo-1]
+}
+
+// target is the operator that a router works for.
+type target[K comparable, T, A any] interface {
+	// locate makes the route for record i of a batch. It returns nil if the
+	// record cannot simply be added: it is late, in no window, or one of its
+	// windows has fired.
+	locate(b *keyedBatch[K, T], i int) (*route[K, A], error)
+	// addSingly does what is to be done with such a record. Records before it
+	// that are on a route may not have been added yet.
+	addSingly(b *keyedBatch[K, T], i int) error
+}
+
+// route adds the records of a batch to the panes of their timestamps. Runs of
+// neighbouring records share the search for their panes.
+func (r *router[K, T, A]) route(b *keyedBatch[K, T], o target[K, T, A]) error {
+	times := b.Timestamps
+	for i := 0; i < len(times); {
+		route := r.find(times[i])
+		if route == nil {
+			var err error
+			if route, err = o.locate(b, i); err != nil {
+				return err
+			}
+		}
+		if route == nil {
+			if err := o.addSingly(b, i); err != nil {
+				return err
+			}
+			i++
+			continue
+		}
+		n := runLength(times[i:], route.span)
+		route.runs = append(route.runs, run{i, i + n})
+		i += n
+		if route.shared {
+			r.flush(b)
+		}
+	}
+	r.flush(b)
+	return nil
 }
 
 // insert adds a route without panes for a span that holds a time for which find
 // found nothing.
-func (r *router[K, T, A]) insert(span window.TimeWindow) *route[K, A] {
+func (r *router[K, T, A]) insert(b *keyedBatch[K, T], span window.TimeWindow) *route[K, A] {
+	if len(r.routes) == maxRoutes {
+		r.flush(b)
+		r.reset()
+	}
 	n := len(r.routes)
 	if n < cap(r.routes) {
 		r.routes = r.routes[:n+1]
@@ -77,14 +112,13 @@ func (r *router[K, T, A]) insert(span window.TimeWindow) *route[K, A] {
 		r.routes = append(r.routes, route[K, A]{})
 	}
 	added := r.routes[n]
-	i := n
+	i := n // where it belongs
 	for i > 0 && r.routes[i-1].span.Start > span.Start {
 		r.routes[i] = r.routes[i-1]
 		i--
 	}
 	added.span, added.panes, added.runs = span, added.panes[:0], added.runs[:0]
 	r.routes[i] = added
-	r.last = i
 	return &r.routes[i]
 }
 
@@ -92,7 +126,6 @@ func (r *router[K, T, A]) insert(span window.TimeWindow) *route[K, A] {
 // before a pane that a route leads to fires.
 func (r *router[K, T, A]) reset() {
 	r.routes = r.routes[:0]
-	r.last = 0
 }
 
 // runLength returns how many times from the first lie in span.

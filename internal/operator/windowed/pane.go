@@ -1,0 +1,56 @@
+package windowed
+
+import (
+	"github.com/lowwater/lowwater/internal/keyed"
+	"github.com/lowwater/lowwater/window"
+)
+
+// pane is the contents of one window, of one slice of time or of a sum of
+// slices, by key.
+type pane[K comparable, A any] struct {
+	keys *keyed.Table[K, A]
+	// window and max, its MaxTimestamp, are set if it is a window's.
+	window window.TimeWindow
+	max    int64
+}
+
+// panePool keeps panes with their tables for reuse, so that windows that follow
+// each other need no new memory.
+type panePool[K comparable, A any] struct {
+	// releaser is the fold if its accumulators can be used again, else nil.
+	releaser releaser[A]
+	free     []*pane[K, A]
+}
+
+// maxFreePanes bounds the panes kept for reuse.
+const maxFreePanes = 16
+
+// get returns an empty pane.
+func (p *panePool[K, A]) get() *pane[K, A] {
+	if n := len(p.free); n > 0 {
+		pane := p.free[n-1]
+		p.free = p.free[:n-1]
+		return pane
+	}
+	return &pane[K, A]{keys: keyed.NewTable[K, A]()}
+}
+
+// put takes a pane that nobody uses any more.
+func (p *panePool[K, A]) put(pane *pane[K, A]) {
+	if p.releaser != nil {
+		for e := range pane.keys.All() {
+			p.releaser.release(e.Value)
+		}
+	}
+	if len(p.free) < maxFreePanes {
+		pane.keys.Reset()
+		p.free = append(p.free, pane)
+	}
+}
+
+// release takes an accumulator that nobody uses any more.
+func (p *panePool[K, A]) release(acc A) {
+	if p.releaser != nil {
+		p.releaser.release(acc)
+	}
+}
