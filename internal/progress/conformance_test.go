@@ -210,7 +210,7 @@ func vectors(t *testing.T) map[string][]vector {
 		}
 	}
 	add(filepath.Join("testdata", "watermarks"), false)
-	add(filepath.Join("testdata", "current"), false)
+	add(filepath.Join("testdata", "more"), false)
 	for _, folder := range filepath.SplitList(os.Getenv(vectorsEnv)) {
 		add(folder, true)
 	}

@@ -9,7 +9,8 @@ type SourceMetrics struct {
 	idleSince  int64
 	idling     bool
 	recordTime int64
-	watermark  int64
+	// watermark is 0 at first, which AlignmentDrift shows, like Flink.
+	watermark int64
 	// hasWatermark and hasLimit say whether the metrics that need them exist.
 	hasWatermark bool
 	limit        int64
@@ -18,7 +19,7 @@ type SourceMetrics struct {
 
 // NewSourceMetrics returns the metrics of a subtask that has emitted nothing.
 func NewSourceMetrics() *SourceMetrics {
-	return &SourceMetrics{recordTime: minTime, watermark: minTime}
+	return &SourceMetrics{recordTime: minTime}
 }
 
 // RecordEmitted takes the event time of the last record emitted.

@@ -52,7 +52,7 @@ func NewValve(channels int, rules Rules, out Output) *Valve {
 // Watermark takes watermark t from a channel.
 func (v *Valve) Watermark(channel int, t int64) error {
 	c := &v.channels[channel]
-	if v.idle || c.Idle || t <= c.Watermark {
+	if c.Idle || t <= c.Watermark {
 		return nil
 	}
 	c.Watermark = t

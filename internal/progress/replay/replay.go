@@ -38,7 +38,7 @@ type Case struct {
 	Setup json.RawMessage `json:"setup"`
 	// SetupError says that the setup must be refused.
 	SetupError bool   `json:"setupError,omitempty"`
-	Steps      []Step `json:"steps,omitempty"`
+	Steps      []Step `json:"steps"`
 	// ReplayError is set by an engine that did not understand the case.
 	ReplayError string `json:"replayError,omitempty"`
 }

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+
+	"github.com/lowwater/lowwater/internal/progress/replay"
+)
+
+// oracle is a running process that answers cases with Flink's classes.
+type oracle struct {
+	command *exec.Cmd
+	in      io.WriteCloser
+	answers *json.Decoder
+}
+
+func startOracle(ctx context.Context, script, dir string) (*oracle, error) {
+	build := exec.CommandContext(ctx, script, "build", dir)
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return nil, fmt.Errorf("building the oracle with %s: %w", script, err)
+	}
+	command := exec.CommandContext(ctx, script, "replay", dir)
+	command.Stderr = os.Stderr
+	in, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("starting the oracle: %w", err)
+	}
+	answers := json.NewDecoder(out)
+	answers.DisallowUnknownFields()
+	return &oracle{command: command, in: in, answers: answers}, nil
+}
+
+// ask returns Flink's answers to cases of one subject. A case that was not
+// understood has a ReplayError.
+func (o *oracle) ask(subject string, cases []replay.Case) ([]replay.Case, error) {
+	// Written while the answer is read: neither side may wait for the other.
+	written := make(chan error, 1)
+	go func() {
+		written <- json.NewEncoder(o.in).Encode(replay.Document{Subject: subject, Format: 1, Flink: "2.3.0", Cases: cases})
+	}()
+	var answer replay.Document
+	if err := o.answers.Decode(&answer); err != nil {
+		return nil, fmt.Errorf("the oracle's answer: %w", err)
+	}
+	if err := <-written; err != nil {
+		return nil, fmt.Errorf("asking the oracle: %w", err)
+	}
+	if len(answer.Cases) != len(cases) {
+		return nil, fmt.Errorf("the oracle answered %d of %d cases", len(answer.Cases), len(cases))
+	}
+	return answer.Cases, nil
+}
+
+func (o *oracle) close() {
+	_ = o.in.Close()
+	_ = o.command.Wait()
+}
