@@ -41,7 +41,7 @@ type Option func(*Environment)
 func WithParallelism(n int) Option {
 	return func(e *Environment) {
 		if n < 1 || n > graph.MaxKeyGroups {
-			e.errs = append(e.errs, fmt.Errorf("WithParallelism(%d): must be from 1 to %d", n, graph.MaxKeyGroups))
+			e.fail("WithParallelism(%d): must be from 1 to %d", n, graph.MaxKeyGroups)
 			return
 		}
 		e.graph.Parallelism = n
@@ -54,7 +54,7 @@ func WithParallelism(n int) Option {
 func WithMaxParallelism(n int) Option {
 	return func(e *Environment) {
 		if n < 1 || n > graph.MaxKeyGroups {
-			e.errs = append(e.errs, fmt.Errorf("WithMaxParallelism(%d): must be from 1 to %d", n, graph.MaxKeyGroups))
+			e.fail("WithMaxParallelism(%d): must be from 1 to %d", n, graph.MaxKeyGroups)
 			return
 		}
 		e.graph.MaxParallelism = n
@@ -67,7 +67,7 @@ func WithMaxParallelism(n int) Option {
 func WithAutoWatermarkInterval(d time.Duration) Option {
 	return func(e *Environment) {
 		if d < 0 || d != d.Truncate(time.Millisecond) {
-			e.errs = append(e.errs, fmt.Errorf("WithAutoWatermarkInterval(%v): must be 0 or whole milliseconds", d))
+			e.fail("WithAutoWatermarkInterval(%v): must be 0 or whole milliseconds", d)
 			return
 		}
 		e.options.WatermarkInterval = d
@@ -81,7 +81,7 @@ func WithAutoWatermarkInterval(d time.Duration) Option {
 func WithAlignmentSamples(n int) Option {
 	return func(e *Environment) {
 		if n < 0 {
-			e.errs = append(e.errs, fmt.Errorf("WithAlignmentSamples(%d): must be 0 or more", n))
+			e.fail("WithAlignmentSamples(%d): must be 0 or more", n)
 			return
 		}
 		e.options.AlignmentSamples = n
@@ -93,7 +93,7 @@ func WithAlignmentSamples(n int) Option {
 func WithStopTimeout(d time.Duration) Option {
 	return func(e *Environment) {
 		if d <= 0 {
-			e.errs = append(e.errs, fmt.Errorf("WithStopTimeout(%v): must be positive", d))
+			e.fail("WithStopTimeout(%v): must be positive", d)
 			return
 		}
 		e.options.StopTimeout = d
@@ -105,7 +105,7 @@ func WithStopTimeout(d time.Duration) Option {
 func WithLogger(l *slog.Logger) Option {
 	return func(e *Environment) {
 		if l == nil {
-			e.errs = append(e.errs, errors.New("WithLogger: the logger is nil"))
+			e.fail("WithLogger: the logger is nil")
 			return
 		}
 		e.options.Logger = l
@@ -151,10 +151,10 @@ func (e *Environment) Execute(ctx context.Context, name string) error {
 // Start starts the job and returns while it runs. ctx and errors are as for Execute.
 func (e *Environment) Start(ctx context.Context, name string) (*Job, error) {
 	if e.executed {
-		return nil, fmt.Errorf("job %q: this environment has run already: build a new one with NewEnvironment", name)
+		return nil, fmt.Errorf("%s: job %q: this environment has run already: build a new one with NewEnvironment", callSite(), name)
 	}
 	if err := errors.Join(append(e.errs, e.graph.Validate())...); err != nil {
-		return nil, fmt.Errorf("job %q: %w", name, err)
+		return nil, fmt.Errorf("%s: job %q: %w", callSite(), name, err)
 	}
 	e.executed = true
 	e.graph.Name = name

@@ -18,14 +18,19 @@ func newKeyedStream[K comparable, T any](s *DataStream[T], key func(T) K) *Keyed
 	if key == nil {
 		s.env.fail("KeyBy: the function is nil")
 	}
-	if s.partitioning != graph.Auto {
-		s.env.fail("KeyBy: %v has no effect before KeyBy, which partitions by key", s.partitioning)
-	}
+	checkUnpartitioned(s, "KeyBy")
 	hash, err := keyed.HasherFor[K]()
 	if err != nil {
 		s.env.fail("KeyBy: %w", err)
 	}
 	return &KeyedStream[K, T]{stream: s, key: key, hash: hash}
+}
+
+// checkUnpartitioned refuses a partitioning that the operator would ignore.
+func checkUnpartitioned[T any](s *DataStream[T], method string) {
+	if s.partitioning != graph.Auto {
+		s.env.fail("%s: %v has no effect before %[1]s, which partitions by itself", method, s.partitioning)
+	}
 }
 
 // connect makes s an input of n, partitioned by key.
@@ -57,6 +62,7 @@ func (All) String() string { return "all" }
 
 // WindowAll groups all records of the stream into windows, in one subtask.
 func (s *DataStream[T]) WindowAll(assigner window.Assigner) *WindowedStream[All, T] {
+	checkUnpartitioned(s, "WindowAll")
 	whole := &KeyedStream[All, T]{
 		stream: s,
 		key:    func(T) All { return All{} },

@@ -56,6 +56,6 @@ func alignmentInfo[T any](s eventtime.WatermarkStrategy[T]) *graph.AlignmentInfo
 // AssignTimestampsAndWatermarks. The slice must not change while the job runs.
 func FromSlice[T any](env *Environment, values []T) *DataStream[T] {
 	s := FromSource(env, datagen.Slice(values), eventtime.NoWatermarks[T](), "Collection")
-	s.node.Source.MaxParallelism = 1
+	s.node.Single = true
 	return s
 }

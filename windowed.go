@@ -175,13 +175,11 @@ func addWindow[K comparable, T, R any](w *WindowedStream[K, T], function string,
 		Name:          "Window " + function,
 		NewOperator:   func() operator.Operator { return make(o) },
 		WantsConsumer: true,
+		Single:        w.all,
 	}
 	if w.assigner != nil {
 		n.Name = w.assigner.String() + " " + function
 		n.EventTime = w.assigner.IsEventTime()
-	}
-	if w.all {
-		n.SetParallelism(1)
 	}
 	env := w.keyed.stream.env
 	env.addNode(n)

@@ -60,6 +60,9 @@ type Node struct {
 	UID string
 	// Parallelism is 0 until set by the author or resolved by the plan.
 	Parallelism int
+	// Single is set on nodes that only one subtask can run, such as windows over
+	// a whole stream.
+	Single bool
 	// MaxParallelism is the number of key groups; 0 until set or resolved.
 	MaxParallelism  int
 	DisableChaining bool
@@ -91,9 +94,6 @@ type Node struct {
 // SourceInfo is what the plan needs to know about a source.
 type SourceInfo struct {
 	Bounded bool
-	// MaxParallelism limits the parallelism of sources that cannot be read in
-	// parallel; 0 means no limit.
-	MaxParallelism int
 	// Splits is the number of splits found at start, -1 while unknown.
 	Splits int
 	// Alignment is set if the source waits for others.

@@ -84,8 +84,8 @@ func (g *Graph) Validate() error {
 		if n.explicit && (n.Parallelism < 1 || n.Parallelism > MaxKeyGroups) {
 			errs = append(errs, n.errorf("parallelism %d: must be from 1 to %d", n.Parallelism, MaxKeyGroups))
 		}
-		if s := n.Source; s != nil && s.MaxParallelism > 0 && n.Parallelism > s.MaxParallelism {
-			errs = append(errs, n.errorf("parallelism %d: this source can be read by at most %d subtask", n.Parallelism, s.MaxParallelism))
+		if n.Single && n.Parallelism > 1 {
+			errs = append(errs, n.errorf("parallelism %d: must be 1, this operator cannot run in parallel", n.Parallelism))
 		}
 		if n.UID == "" {
 			continue
@@ -111,8 +111,8 @@ func (g *Graph) resolveParallelism(n *Node) {
 	}
 	n.Parallelism = g.Parallelism
 	switch s := n.Source; {
-	case s != nil && s.MaxParallelism > 0:
-		n.Parallelism = min(n.Parallelism, s.MaxParallelism)
+	case n.Single:
+		n.Parallelism = 1
 	case s != nil && s.Splits > 0:
 		n.Parallelism = min(n.Parallelism, s.Splits)
 	case len(n.Inputs) == 1 && n.Inputs[0].Partitioning == Auto && n.Inputs[0].From.inheritable():
@@ -127,7 +127,7 @@ func (g *Graph) resolveParallelism(n *Node) {
 func (n *Node) inheritable() bool {
 	for !n.explicit {
 		if n.Source != nil {
-			return n.Source.MaxParallelism == 0
+			return !n.Single
 		}
 		if len(n.Inputs) != 1 || n.Inputs[0].Partitioning != Auto {
 			return false

@@ -21,13 +21,13 @@ var rewrite = flag.Bool("rewrite", false, "write the plans as they are now into 
 //
 //	== name of the case
 //	environment parallelism=4 [max=128]
-//	source <name> splits=3 [bounded] [watermarks=none|idle] [at-most=1] [<setting> ...]
+//	source <name> splits=3 [bounded] [watermarks=none|idle] [<setting> ...]
 //	operator <name> from=<name>[.<side output>][:<partitioning>][,...] [event-time] [<setting> ...]
 //	sink <name> from=... [<setting> ...]
 //	--
 //	the result, which -rewrite writes
 //
-// Settings are parallelism=, max=, uid=, where= and unchained.
+// Settings are parallelism=, max=, uid=, where=, single and unchained.
 func TestPlans(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -126,13 +126,14 @@ func parseNode(t *testing.T, kind, name string, s settings, g *Graph, nodes map[
 		DisableChaining: s.has("unchained"),
 		EventTime:       s.has("event-time"),
 		MaxParallelism:  s.number("max", 0),
+		Single:          s.has("single"),
 		WantsConsumer:   kind != "sink",
 	}
 	if s.has("parallelism") {
 		n.SetParallelism(s.number("parallelism", 0))
 	}
 	if kind == "source" {
-		n.Source = &SourceInfo{Bounded: s.has("bounded"), Splits: s.number("splits", -1), MaxParallelism: s.number("at-most", 0)}
+		n.Source = &SourceInfo{Bounded: s.has("bounded"), Splits: s.number("splits", -1)}
 	}
 	if kind == "source" || s.has("watermarks") {
 		n.Watermarks = &WatermarkInfo{None: s.values["watermarks"] == "none", Idleness: s.values["watermarks"] == "idle"}
