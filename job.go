@@ -22,6 +22,16 @@ type Warning = graph.Warning
 // operator and split with its watermark and counters.
 type JobStatus = job.Status
 
+// The parts of a JobStatus, from the whole to the detail.
+type (
+	VertexStatus   = job.VertexStatus
+	SubtaskStatus  = job.SubtaskStatus
+	OperatorStatus = job.OperatorStatus
+	SplitStatus    = job.SplitStatus
+	LateCount      = job.LateCount
+	LateSample     = job.LateSample
+)
+
 // ErrStopTimeout is returned when a graceful stop took longer than WithStopTimeout
 // and the job was cancelled instead.
 var ErrStopTimeout = job.ErrStopTimeout
