@@ -4,7 +4,9 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -120,20 +122,21 @@ func TestDepth(t *testing.T) {
 	tests := []struct {
 		name string
 		typ  reflect.Type
+		step int // by how much the documents can grow
 		doc  func(n int) string
 	}{
-		{"skip arrays", reflect.TypeFor[skipper](), func(n int) string { return `{"x":` + nest("[", "]", n-1) + `}` }},
-		{"skip objects", reflect.TypeFor[skipper](), func(n int) string { return nest(`{"x":`, "}", n) }},
-		{"any", reflect.TypeFor[any](), func(n int) string { return nest("[", "]", n) }},
-		{"any objects", reflect.TypeFor[map[string]any](), func(n int) string { return nest(`{"x":`, "}", n) }},
-		{"raw", reflect.TypeFor[stdjson.RawMessage](), func(n int) string { return nest("[", "]", n) }},
-		{"std", reflect.TypeFor[map[int]any](), func(n int) string { return `{"1":` + nest("[", "]", n-1) + `}` }},
-		{"struct", reflect.TypeFor[Inner](), func(n int) string { return strings.Repeat(`{"z":`, n-1) + `{}` + strings.Repeat("}", n-1) }},
-		{"slice", reflect.TypeFor[list](), func(n int) string { return strings.Repeat(`{"l":[`, n/2) + strings.Repeat("]}", n/2) }},
-		{"map", reflect.TypeFor[list](), func(n int) string { return strings.Repeat(`{"m":{"k":`, n/2) + `null` + strings.Repeat("}}", n/2) }},
+		{"skip arrays", reflect.TypeFor[skipper](), 1, func(n int) string { return `{"x":` + nest("[", "]", n-1) + `}` }},
+		{"skip objects", reflect.TypeFor[skipper](), 1, func(n int) string { return nest(`{"x":`, "}", n) }},
+		{"any", reflect.TypeFor[any](), 1, func(n int) string { return nest("[", "]", n) }},
+		{"any objects", reflect.TypeFor[map[string]any](), 1, func(n int) string { return nest(`{"x":`, "}", n) }},
+		{"raw", reflect.TypeFor[stdjson.RawMessage](), 1, func(n int) string { return nest("[", "]", n) }},
+		{"std", reflect.TypeFor[map[int]any](), 1, func(n int) string { return `{"1":` + nest("[", "]", n-1) + `}` }},
+		{"struct", reflect.TypeFor[Inner](), 1, func(n int) string { return strings.Repeat(`{"z":`, n-1) + `{}` + strings.Repeat("}", n-1) }},
+		{"slice", reflect.TypeFor[list](), 2, func(n int) string { return strings.Repeat(`{"l":[`, n/2) + strings.Repeat("]}", n/2) }},
+		{"map", reflect.TypeFor[list](), 2, func(n int) string { return strings.Repeat(`{"m":{"k":`, n/2) + `null` + strings.Repeat("}}", n/2) }},
 	}
 	for _, tt := range tests {
-		for _, n := range []int{10, maxDepth, maxDepth + 2} {
+		for _, n := range []int{10, maxDepth, maxDepth + tt.step} {
 			_, err := decodeAs(t, tt.typ, []byte(tt.doc(n)))
 			if tooDeep := n > maxDepth; (err != nil) != tooDeep {
 				t.Errorf("%s, %d deep: error %v", tt.name, n, err)
@@ -171,22 +174,65 @@ func TestNothingAliasesTheRecord(t *testing.T) {
 	}
 }
 
-// appender is an UnmarshalText that appends to what it is given.
+// appender appends to what it is given to decode.
 type appender struct{ n int }
 
-func (a *appender) UnmarshalText(b []byte) error {
+func (a *appender) UnmarshalJSON(b []byte) error {
+	a.n = len(append(b, "!!!"...))
+	return nil
+}
+
+type textAppender struct{ n int }
+
+func (a *textAppender) UnmarshalText(b []byte) error {
 	a.n = len(append(b, "!!!"...))
 	return nil
 }
 
 func TestMethodsCannotWriteIntoTheRecord(t *testing.T) {
-	record := []byte(`{"A":"x","B":"y"}`)
-	var got struct{ A, B appender }
-	if err := Value[struct{ A, B appender }]().Decode(record, &got); err != nil {
+	type holder struct {
+		A textAppender
+		B appender
+	}
+	const want = `{"A":"x","B":"y","more":"room to append"}`
+	record := []byte(want)
+	var got holder
+	if err := Value[holder]().Decode(record, &got); err != nil {
 		t.Fatal(err)
 	}
-	if want := `{"A":"x","B":"y"}`; string(record) != want {
+	if string(record) != want {
 		t.Errorf("the record is now %s", record)
+	}
+}
+
+// TestFloats decodes decimals of all lengths, near where one division no longer
+// rounds correctly.
+func TestFloats(t *testing.T) {
+	type floats struct {
+		F32 float32
+		F64 float64
+	}
+	dec := Value[floats]()
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 20_000 {
+		digits := strconv.FormatUint(r.Uint64()>>r.IntN(64), 10)
+		point := r.IntN(len(digits) + 1)
+		text := strings.TrimLeft(digits[:point], "0")
+		if text == "" {
+			text = "0"
+		}
+		if point < len(digits) {
+			text += "." + strings.Repeat("0", r.IntN(12)) + digits[point:]
+		}
+		doc := fmt.Appendf(nil, `{"f32":%s,"f64":-%s}`, text, text)
+		var got, want floats
+		if err := stdjson.Unmarshal(doc, &want); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if err := dec.Decode(doc, &got); err != nil || got != want {
+			t.Fatalf("seed %d: %s: got %v, error %v, want %v", seed, doc, got, err, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package json
 import (
 	"bytes"
 	stdjson "encoding/json"
+	"encoding/json/jsontext"
 	"math"
 	"net/netip"
 	"reflect"
@@ -127,6 +128,19 @@ func (l *lower) UnmarshalText(b []byte) error {
 
 func (l lower) MarshalText() ([]byte, error) { return []byte(l.s), nil }
 
+// streamed decodes and encodes itself by the interfaces of encoding/json/v2.
+type streamed struct{ raw string }
+
+func (s *streamed) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	raw, err := dec.ReadValue()
+	s.raw = string(raw)
+	return err
+}
+
+func (s streamed) MarshalJSONTo(enc *jsontext.Encoder) error {
+	return enc.WriteToken(jsontext.String(s.raw))
+}
+
 type refused struct{}
 
 func (refused) Error() string { return "refused" }
@@ -202,6 +216,8 @@ type everything struct {
 	Up     upper              `json:"up"`
 	Lo     lower              `json:"lo"`
 	PUp    *upper             `json:"pup"`
+	FD     streamed           `json:"fd"`
+	MFD    map[named]streamed `json:"mfd"`
 	PLo    *lower             `json:"plo"`
 	MLo    map[lower]int      `json:"mlo"`
 	IP     netip.Addr         `json:"ip"`

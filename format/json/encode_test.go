@@ -116,7 +116,7 @@ func TestEncodeError(t *testing.T) {
 	}
 	_, err := Encode[point]().Encode(nil, point{X: math.Inf(1)})
 	var encodeErr *EncodeError
-	if !errors.As(err, &encodeErr) || encodeErr.Path != "X" {
+	if !errors.As(err, &encodeErr) || encodeErr.Path != "X" || errors.Unwrap(encodeErr) == nil {
 		t.Errorf("got %v", err)
 	}
 }
