@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+type demoCommand struct {
+	Scenario string        `arg:"" optional:"" default:"quiet-partition" help:"What to show, ${default} by default; see above."`
+	Brokers  []string      `placeholder:"HOST:PORT" help:"Run on this Kafka instead of an embedded one. The demo creates topics of its own there, and removes them."`
+	ActTime  time.Duration `default:"3s" help:"How long each act goes on at least."`
+}
+
+// Help is what `lowwater demo --help` adds.
+func (*demoCommand) Help() string {
+	var b strings.Builder
+	b.WriteString("Scenarios:\n")
+	for _, s := range scenarios {
+		fmt.Fprintf(&b, "\n    %-21s  %s", s.name, s.summary)
+	}
+	b.WriteString("\n\nThe exit code is 1 if an act does not show what it promised.")
+	return b.String()
+}
+
+// Validate is called by kong.
+func (c *demoCommand) Validate() error {
+	if c.ActTime <= 0 {
+		return fmt.Errorf("--act-time=%v: must be positive", c.ActTime)
+	}
+	_, err := scenarioNamed(c.Scenario)
+	return err
+}
+
+// Run plays the scenario until it has ended or the user interrupts it. A second
+// interrupt ends the process at once.
+func (c *demoCommand) Run(stdout io.Writer) error {
+	scenario, err := scenarioNamed(c.Scenario)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return c.play(ctx, scenario, stdout)
+}
+
+// play sets the stage for a scenario, plays it and clears up.
+func (c *demoCommand) play(ctx context.Context, s scenario, stdout io.Writer) (err error) {
+	screen := newScreen(stdout)
+	b, err := newBroker(ctx, c.Brokers, s.topics)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	shops, err := openShops(b)
+	if err != nil {
+		return err
+	}
+	defer shops.close()
+	stage := &stage{screen: screen, broker: b, shops: shops, actTime: c.ActTime}
+	if err := s.play(ctx, stage); err != nil {
+		return err
+	}
+	screen.lines("", fmt.Sprintf("%d acts, all as promised.", stage.acts))
+	return nil
+}

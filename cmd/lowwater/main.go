@@ -1,0 +1,71 @@
+// Command lowwater shows event time at work: its demo runs small jobs on an
+// embedded Kafka, or on a real one, and explains what they do from their own
+// numbers.
+//
+// Jobs of one's own are programs that import package lowwater; this command does
+// not run them.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is set by the linker.
+var version = "devel"
+
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+type commands struct {
+	Demo    demoCommand    `cmd:"" help:"Watch a job over Kafka stall and flow, in a few short acts."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+const description = `Event-time stream processing over Kafka.
+
+Exit codes: 0 done, 1 failed, 2 used wrongly.`
+
+func main() { os.Exit(cli(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// cli runs the command and returns the exit code.
+func cli(args []string, stdout, stderr io.Writer) int {
+	var c commands
+	parser, err := kong.New(&c,
+		kong.Name("lowwater"), kong.Description(description), kong.Writers(stdout, stderr),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: textWidth}),
+		kong.BindTo(stdout, (*io.Writer)(nil)),
+	)
+	if err != nil {
+		return fail(stderr, exitFailed, err)
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		return fail(stderr, exitUsage, fmt.Errorf("%w (lowwater --help explains)", err))
+	}
+	if err := command.Run(); err != nil {
+		return fail(stderr, exitFailed, err)
+	}
+	return exitOK
+}
+
+// fail prints err in one line.
+func fail(stderr io.Writer, code int, err error) int {
+	fmt.Fprintln(stderr, "lowwater:", strings.ReplaceAll(err.Error(), "\n", "; "))
+	return code
+}
+
+type versionCommand struct{}
+
+func (versionCommand) Run(stdout io.Writer) error {
+	_, err := fmt.Fprintf(stdout, "lowwater %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lowwater/lowwater"
+	"github.com/lowwater/lowwater/eventtime"
+	"github.com/lowwater/lowwater/format/json"
+	"github.com/lowwater/lowwater/kafka"
+	"github.com/lowwater/lowwater/window"
+)
+
+// Names of operators, by which a job's status is read.
+const (
+	countOperator   = "count"
+	resultsOperator = "results"
+)
+
+// pane is a result of the demo's jobs: how many orders of a key fell into a
+// window.
+type pane = window.Pane[string, int64]
+
+// run is one run of a job, with what came out of it.
+type run struct {
+	env    *lowwater.Environment
+	broker *broker
+	job    *lowwater.Job
+	// sources are the names of the job's sources.
+	sources []string
+	history history
+	// last is the latest reading of the job's status.
+	last reading
+
+	mu sync.Mutex
+	// fresh are the windows that fired and were not shown yet.
+	fresh    map[window.TimeWindow]*firing
+	byKey    map[string]int64
+	byWindow map[window.TimeWindow]int64
+	late     []order
+}
+
+// firing is what came out of one window.
+type firing struct {
+	counts map[string]int64
+	last   time.Time
+}
+
+// newRun returns an empty job of the demo.
+func (s *stage) newRun() *run {
+	return &run{
+		env:      lowwater.NewEnvironment(lowwater.WithParallelism(partitions), lowwater.WithLogger(slog.New(warnings{screen: s.screen}))),
+		broker:   s.broker,
+		history:  history{standing: map[string]standing{}},
+		fresh:    map[window.TimeWindow]*firing{},
+		byKey:    map[string]int64{},
+		byWindow: map[window.TimeWindow]int64{},
+	}
+}
+
+// read adds a source of one of the demo's topics, from its start.
+func (r *run) read(topic string, strategy eventtime.WatermarkStrategy[order]) *lowwater.DataStream[order] {
+	r.sources = append(r.sources, topic)
+	return lowwater.FromSource(r.env, kafka.NewSource(json.Value[order](), r.broker.source(topic)...), strategy, topic)
+}
+
+// show makes counts the job's result.
+func (r *run) show(counts *lowwater.DataStream[pane]) {
+	counts.Name(countOperator).SinkFunc(func(_ context.Context, p pane) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		f := r.fresh[p.Window]
+		if f == nil {
+			f = &firing{counts: map[string]int64{}}
+			r.fresh[p.Window] = f
+		}
+		f.counts[p.Key] += p.Value
+		f.last = time.Now()
+		r.byKey[p.Key] += p.Value
+		r.byWindow[p.Window] += p.Value
+		return nil
+	}).Name(resultsOperator)
+}
+
+// showLate keeps what comes out of a late output.
+func (r *run) showLate(orders *lowwater.DataStream[order]) {
+	orders.SinkFunc(func(_ context.Context, o order) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.late = append(r.late, o)
+		return nil
+	})
+}
+
+// lateOutput returns what came out of the late output so far.
+func (r *run) lateOutput() []order {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.late)
+}
+
+// counted returns the sum of all results of a key so far.
+func (r *run) counted(key string) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byKey[key]
+}
+
+// fullest returns the window with the most records, and their number.
+func (r *run) fullest() (fullest window.TimeWindow, n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for w, count := range r.byWindow {
+		if count > n {
+			fullest, n = w, count
+		}
+	}
+	return fullest, n
+}
+
+func (r *run) start(ctx context.Context) (err error) {
+	r.job, err = r.env.Start(ctx, "demo")
+	r.history.lastResult = time.Now()
+	return err
+}
+
+// end stops the job, if it runs.
+func (r *run) end() error {
+	if r.job == nil {
+		return nil
+	}
+	r.job.Stop()
+	return r.job.Wait()
+}
+
+// settled is how long after its last result a window is taken to be complete: the
+// keys of a window are counted by several subtasks.
+const settled = 250 * time.Millisecond
+
+// fired returns a line for each window that fired and was not returned before.
+func (r *run) fired(now time.Time) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var lines []string
+	for _, w := range slices.SortedFunc(maps.Keys(r.fresh), func(a, b window.TimeWindow) int { return cmp.Compare(a.Start, b.Start) }) {
+		f := r.fresh[w]
+		if now.Sub(f.last) < settled {
+			continue
+		}
+		delete(r.fresh, w)
+		line := fmt.Sprintf("  window %s to %s:", clock(w.Start), clock(w.End))
+		for _, key := range slices.Sorted(maps.Keys(f.counts)) {
+			line += fmt.Sprintf("  %s %d", key, f.counts[key])
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// clock writes the time of day of an instant in milliseconds, UTC.
+func clock(millis int64) string {
+	switch {
+	case millis == eventtime.MinTimestamp:
+		return "none"
+	case millis%1000 == 0:
+		return time.UnixMilli(millis).UTC().Format("15:04:05")
+	default:
+		return time.UnixMilli(millis).UTC().Format("15:04:05.000")
+	}
+}
+
+// seconds writes a duration for people.
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
