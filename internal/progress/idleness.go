@@ -75,6 +75,8 @@ type Generator[T any] struct {
 	inner eventtime.WatermarkGenerator[T]
 	// batches is inner if it takes whole batches.
 	batches eventtime.BatchGenerator[T]
+	// eventDriven says that inner repeats itself without new events.
+	eventDriven bool
 	// detects says whether timer counts.
 	detects bool
 	timer   IdleTimer
@@ -91,6 +93,7 @@ func NewGenerator[T any](s eventtime.WatermarkStrategy[T]) Generator[T] {
 		timer:   NewIdleTimer(s.Idleness().Milliseconds()),
 	}
 	g.batches, _ = g.inner.(eventtime.BatchGenerator[T])
+	_, g.eventDriven = g.inner.(eventtime.EventDriven)
 	return g
 }
 
@@ -124,15 +127,19 @@ func (g *Generator[T]) OnBatch(values []T, timestamps []int64) {
 
 // OnPeriodic is the periodic call. now is the generator's own clock in
 // milliseconds. While idle the generator is not asked, and out is told once.
-func (g *Generator[T]) OnPeriodic(now int64, out eventtime.WatermarkOutput) {
+//
+// settled means that further calls would change nothing until there is a record or
+// SetQuiet is called.
+func (g *Generator[T]) OnPeriodic(now int64, out eventtime.WatermarkOutput) (settled bool) {
 	timedOut := g.detects && g.timer.Probe(now)
 	if !timedOut && !g.quiet {
 		g.idle = false
 		g.inner.OnPeriodicEmit(out)
-		return
+		return g.eventDriven && !g.detects
 	}
 	if !g.idle {
 		g.idle = true
 		out.MarkIdle()
 	}
+	return true
 }

@@ -70,6 +70,7 @@ type Source[T any] struct {
 	sampler  Sampler
 	blocked  bool
 	finished bool
+	settled  bool
 	toPause  []*Split[T]
 	toResume []*Split[T]
 	ids      []string
@@ -154,8 +155,11 @@ func (s *Source[T]) Splits() []*Split[T] { return s.splits }
 func (s *Source[T]) Periodic(now int64) error {
 	s.now = now
 	shared := s.clock.Time(now)
+	// What is known outside may change at any time.
+	s.settled = s.strategy.BrokerIdleness() == 0
 	for _, sp := range s.splits {
-		sp.generator.OnPeriodic(sp.clock.Time(shared), sp.periodic)
+		settled := sp.generator.OnPeriodic(sp.clock.Time(shared), sp.periodic)
+		s.settled = s.settled && settled
 	}
 	s.mux.Combine()
 	if s.strategy.BrokerIdleness() > 0 {
@@ -163,9 +167,14 @@ func (s *Source[T]) Periodic(now int64) error {
 		_, idle := s.mux.Current()
 		s.main.generator.SetQuiet(len(s.splits) == 0 || idle)
 	}
-	s.main.generator.OnPeriodic(s.main.clock.Time(shared), s.main.periodic)
+	settled := s.main.generator.OnPeriodic(s.main.clock.Time(shared), s.main.periodic)
+	s.settled = s.settled && settled
 	return s.settle()
 }
+
+// Settled reports, after Periodic, that further calls of it would change nothing until
+// a split or the main output is told something, or a split is added or released.
+func (s *Source[T]) Settled() bool { return s.settled }
 
 // BackPressure tells whether the subtask is blocked in emitting (hard) and
 // whether it does not poll because an output is full (soft). Meanwhile no idle

@@ -317,6 +317,29 @@ func TestMetricsDoNotWrapAround(t *testing.T) {
 	}
 }
 
+// TestSQLTimerInterval: spec watermarks 10.5, the timer's period.
+func TestSQLTimerInterval(t *testing.T) {
+	tests := []struct{ interval, timeout, want int64 }{
+		{200, 0, 200},
+		{200, -1, 200},
+		{0, 300, 300},
+		{200, 1001, 200},
+		{200, 1000, 40},
+		{200, 200, 40},
+		{1000, 200, 40},
+		{1001, 200, 200},
+		{3, 4, 1},
+		{0, 0, 0},
+	}
+	for _, tt := range tests {
+		a := progress.NewSQLWatermarkAssigner(tt.interval, tt.timeout, 5000, discard{})
+		at, ok := a.NextTimer()
+		if at-5000 != tt.want || ok != (tt.want > 0) {
+			t.Errorf("interval %d, timeout %d: timer after %d, %t, want %d", tt.interval, tt.timeout, at-5000, ok, tt.want)
+		}
+	}
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -16,6 +16,7 @@ type TimestampsOperator[T any] struct {
 	hard, soft bool
 	interval   int64
 	next       int64
+	settled    bool
 }
 
 // NewTimestampsOperator returns the operator's event time. interval is the
@@ -62,9 +63,13 @@ func (o *TimestampsOperator[T]) NextPeriodic() (at int64, ok bool) {
 // Periodic is the auto-watermark timer's call.
 func (o *TimestampsOperator[T]) Periodic(now int64) error {
 	o.next = now + o.interval
-	o.generator.OnPeriodic(o.clock.Time(now), o.output)
+	o.settled = o.generator.OnPeriodic(o.clock.Time(now), o.output)
 	return o.output.Err()
 }
+
+// Settled reports, after Periodic, that further calls of it would change nothing until
+// there is a record.
+func (o *TimestampsOperator[T]) Settled() bool { return o.settled }
 
 // BackPressure tells whether the task is blocked in emitting (hard) and whether
 // it takes no input because an output is full (soft). Meanwhile the idle timer

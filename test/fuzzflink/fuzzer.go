@@ -34,7 +34,8 @@ func (f *fuzzer) compare(s subject, first int) error {
 	}
 	for i, c := range cases {
 		if answers[i].ReplayError != "" {
-			return fmt.Errorf("the oracle does not understand case %s of subject %s: %s", c.Name, s.name, answers[i].ReplayError)
+			return fmt.Errorf("the oracle does not understand case %s of subject %s (see %s in %s): %s",
+				c.Name, s.name, logFile, f.dir, answers[i].ReplayError)
 		}
 		f.cases++
 		f.events += len(answers[i].Steps)

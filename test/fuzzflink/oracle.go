@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 
 	"github.com/lowwater/lowwater/internal/progress/replay"
 )
@@ -18,6 +19,10 @@ type oracle struct {
 	answers *json.Decoder
 }
 
+// logFile, in the folder where the oracle is built, is what it complains about:
+// mostly cases that shrinking has cut too short.
+const logFile = "fuzz.log"
+
 func startOracle(ctx context.Context, script, dir string) (*oracle, error) {
 	build := exec.CommandContext(ctx, script, "build", dir)
 	build.Stderr = os.Stderr
@@ -25,7 +30,12 @@ func startOracle(ctx context.Context, script, dir string) (*oracle, error) {
 		return nil, fmt.Errorf("building the oracle with %s: %w", script, err)
 	}
 	command := exec.CommandContext(ctx, script, "replay", dir)
-	command.Stderr = os.Stderr
+	log, err := os.Create(filepath.Join(dir, logFile))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the process has its own
+	command.Stderr = log
 	in, err := command.StdinPipe()
 	if err != nil {
 		return nil, err
