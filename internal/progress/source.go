@@ -154,6 +154,9 @@ func (s *Source[T]) Splits() []*Split[T] { return s.splits }
 // Periodic is the auto-watermark timer's call (spec watermarks 5.4).
 func (s *Source[T]) Periodic(now int64) error {
 	s.now = now
+	if s.finished {
+		return s.output.Err()
+	}
 	shared := s.clock.Time(now)
 	// What is known outside may change at any time.
 	s.settled = s.strategy.BrokerIdleness() == 0
@@ -202,6 +205,9 @@ func setPaused(c *PausableClock, now int64, reason *bool, on bool) {
 // stopped, what is not may go on.
 func (s *Source[T]) MaxAllowed(limit, now int64) error {
 	s.now = now
+	if s.finished {
+		return s.output.Err()
+	}
 	s.limit = limit
 	s.checkReader()
 	s.checkSplits()
@@ -245,7 +251,8 @@ func (s *Source[T]) Current() (watermark int64, idle bool) { return s.output.Cur
 
 // End says that the reader has ended. With emitMax, at the end of input and when
 // the job stops with drain, event time ends too; without, when it stops with a
-// savepoint, only alignment learns of it. Nothing may be called after it.
+// savepoint, only alignment learns of it. Records must not follow; timers and
+// announcements that come after it have no effect.
 //
 // A subtask that is idle says that it is active before it sends MaxTimestamp.
 // Flink 2.3 does not, and its gate then drops it (FLINK-40499).

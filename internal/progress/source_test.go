@@ -317,6 +317,33 @@ func TestMetricsDoNotWrapAround(t *testing.T) {
 	}
 }
 
+// TestNothingFollowsTheEnd: timers and announcements may still be under way.
+func TestNothingFollowsTheEnd(t *testing.T) {
+	var out trace
+	var reader pauser
+	var reports []int64
+	source := newTestSource(t, aligned(), progress.SourceConfig{
+		Pauser: &reader,
+		Report: func(t int64) { reports = append(reports, t) },
+	}, &out)
+	must(t, addSplit(t, source, "a").EmitWatermark(100))
+	must(t, source.End(true))
+	for now := int64(200); now < 1000; now += 200 {
+		must(t, source.Periodic(now))
+		must(t, source.MaxAllowed(50, now))
+		must(t, source.Sample(now))
+	}
+	if diff := cmp.Diff([]string{"watermark 100", fmt.Sprint("watermark ", math.MaxInt64)}, out.lines); diff != "" {
+		t.Errorf("output (-want +got):\n%s", diff)
+	}
+	if len(reader.lines) > 0 {
+		t.Errorf("the reader was told to %v", reader.lines)
+	}
+	if diff := cmp.Diff([]int64{math.MaxInt64}, reports); diff != "" {
+		t.Errorf("reports (-want +got):\n%s", diff)
+	}
+}
+
 // TestSQLTimerInterval: spec watermarks 10.5, the timer's period.
 func TestSQLTimerInterval(t *testing.T) {
 	tests := []struct{ interval, timeout, want int64 }{
