@@ -38,6 +38,12 @@ func sumByKey(s *lowwater.DataStream[event]) *lowwater.DataStream[string] {
 	return s.KeyBy(keyOf).Window(window.Tumbling(time.Second)).Aggregate(lowwater.Count[event]()).Map(text)
 }
 
+// These are the windows of tests that do not care about windows.
+var (
+	window2s  = window.Tumbling(2 * time.Second)
+	windowDay = window.Tumbling(24 * time.Hour)
+)
+
 // timeline is the input of most window tests: one split, in order of time but for b.
 var timeline = []event{
 	{"a", 1000, 1}, {"a", 1999, 2}, {"b", 1500, 3}, {"a", 2000, 4}, {"a", 3500, 5}, {"b", 6000, 6},

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"github.com/lowwater/lowwater/eventtime"
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/progress"
 )
@@ -15,6 +16,12 @@ type input struct {
 	position []int
 	valves   []*progress.Valve
 
+	// timeEnded marks the channels whose event time has ended, running counts the
+	// others, and last is the latest to end at each valve.
+	timeEnded []bool
+	running   int
+	last      []int
+
 	open    int
 	drained bool
 }
@@ -22,7 +29,11 @@ type input struct {
 // newInput builds the input of a task whose head gets what comes out as signals.
 // logical names the logical input of each channel of the inbox.
 func newInput(inbox *exchange.Inbox, logical []int, head progress.Output) *input {
-	in := &input{inbox: inbox, logical: logical, position: make([]int, len(logical)), open: len(logical), drained: true}
+	n := len(logical)
+	in := &input{
+		inbox: inbox, logical: logical, position: make([]int, n),
+		timeEnded: make([]bool, n), running: n, open: n, drained: true,
+	}
 	var channels []int
 	for c, l := range logical {
 		for len(channels) <= l {
@@ -31,6 +42,7 @@ func newInput(inbox *exchange.Inbox, logical []int, head progress.Output) *input
 		in.position[c] = channels[l]
 		channels[l]++
 	}
+	in.last = make([]int, len(channels))
 	if len(channels) == 1 {
 		in.valves = []*progress.Valve{progress.NewValve(channels[0], progress.Current, head)}
 		return in
@@ -44,11 +56,40 @@ func newInput(inbox *exchange.Inbox, logical []int, head progress.Output) *input
 
 // signal feeds a watermark or a status into the valve of its channel.
 func (in *input) signal(m exchange.Message) error {
-	valve, position := in.valves[in.logical[m.Channel]], in.position[m.Channel]
-	if m.Kind == exchange.Watermark {
-		return valve.Watermark(position, m.Time)
+	l, position := in.logical[m.Channel], in.position[m.Channel]
+	switch {
+	case in.timeEnded[m.Channel]:
+		return nil
+	case m.Kind == exchange.Status:
+		return in.valves[l].Status(position, m.Idle)
+	case m.Time == eventtime.MaxTimestamp:
+		in.timeEnded[m.Channel], in.last[l] = true, position
+		in.running--
+		return in.endOfTime(l)
+	default:
+		return in.valves[l].Watermark(position, m.Time)
 	}
-	return valve.Status(position, m.Idle)
+}
+
+// endOfTime is called when event time has ended on a channel of logical input l. It ends
+// for the task when it has on all channels; until then the channel counts as idle.
+//
+// To the valve MaxTimestamp is a watermark like any other, so with it from one
+// channel and all others idle it would end event time, and make everything late
+// that an idle channel has yet to deliver (spec watermarks 1.9).
+func (in *input) endOfTime(l int) error {
+	if in.running > 0 {
+		return in.valves[l].Status(in.last[l], true)
+	}
+	for l, valve := range in.valves {
+		if err := valve.Status(in.last[l], false); err != nil {
+			return err
+		}
+		if err := valve.Watermark(in.last[l], eventtime.MaxTimestamp); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ended notes the end of one channel.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/eventtime"
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/metric"
 	"github.com/lowwater/lowwater/internal/operator"
@@ -191,6 +192,70 @@ func TestTaskRunsChainAndInputsToTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// TestEventTimeEndsWhenItHasOnAllChannels: a channel that ends leaves an idle one its
+// chance to deliver more, on the same input and on the other.
+func TestEventTimeEndsWhenItHasOnAllChannels(t *testing.T) {
+	const top = eventtime.MaxTimestamp
+	end := fmt.Sprint("watermark ", top)
+	type signal struct {
+		channel int
+		message exchange.Message
+	}
+	tests := []struct {
+		name    string
+		logical []int
+		signals []signal
+		want    []string
+	}{
+		{"all at once", []int{0, 0}, []signal{{0, watermark(top)}, {1, watermark(top)}}, []string{end}},
+		{"an active channel goes on alone", []int{0, 0}, []signal{
+			{0, watermark(3)}, {0, watermark(top)}, {1, watermark(5)}, {1, watermark(6)}, {1, watermark(top)},
+		}, []string{"watermark 5", "watermark 6", end}},
+		{"an idle channel resumes behind an ended one", []int{0, 0}, []signal{
+			{0, watermark(3)}, {1, watermark(5)}, {0, idleStatus(true)}, {1, watermark(top)},
+			{0, idleStatus(false)}, {0, watermark(7)}, {0, watermark(top)},
+		}, []string{"watermark 3", "watermark 5", "idle true", "idle false", "watermark 7", end}},
+		{"all idle at the end", []int{0, 0}, []signal{
+			{0, watermark(3)}, {1, watermark(5)}, {0, idleStatus(true)}, {1, idleStatus(true)},
+			{0, idleStatus(false)}, {0, watermark(top)}, {1, idleStatus(false)}, {1, watermark(top)},
+		}, []string{"watermark 3", "watermark 5", "idle true", "idle false", "idle true", "idle false", end}},
+		{"what follows the end of a channel does not count", []int{0, 0}, []signal{
+			{0, watermark(top)}, {0, idleStatus(true)}, {0, idleStatus(false)}, {0, watermark(top)}, {1, watermark(5)},
+		}, []string{"watermark 5"}},
+		{"another input goes on alone", []int{0, 1}, []signal{
+			{0, watermark(top)}, {1, watermark(5)}, {1, watermark(top)},
+		}, []string{"watermark 5", end}},
+		{"another input resumes", []int{0, 1}, []signal{
+			{0, watermark(3)}, {1, watermark(2)}, {1, idleStatus(true)}, {0, watermark(top)},
+			{1, idleStatus(false)}, {1, watermark(7)}, {1, watermark(top)},
+		}, []string{"watermark 2", "watermark 3", "idle true", "idle false", "watermark 7", end}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			op := &recorder{}
+			op.Out = nowhere{}
+			in := newInput(exchange.NewInbox(len(tt.logical), 1), tt.logical, op)
+			for _, s := range tt.signals {
+				s.message.Channel = int32(s.channel)
+				if err := in.signal(s.message); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !slices.Equal(op.events, tt.want) {
+				t.Errorf("got %q, want %q", op.events, tt.want)
+			}
+		})
+	}
+}
+
+// nowhere is an output without consumers.
+type nowhere struct{}
+
+func (nowhere) Emit(p exchange.Payload) error               { p.Release(); return nil }
+func (nowhere) EmitSide(_ string, p exchange.Payload) error { p.Release(); return nil }
+func (nowhere) Watermark(int64) error                       { return nil }
+func (nowhere) Status(bool) error                           { return nil }
 
 func TestTaskStoppedInTheMiddleFlushesButDoesNotFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
