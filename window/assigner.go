@@ -48,6 +48,17 @@ type ElementAssigner[T any] interface {
 	String() string
 }
 
+// AssignElements returns a as an assigner of elements.
+func AssignElements[T any](a Assigner) ElementAssigner[T] { return assignElements[T]{a} }
+
+type assignElements[T any] struct{ Assigner }
+
+func (a assignElements[T]) Assign(dst []TimeWindow, _ T, timestamp, now int64) ([]TimeWindow, error) {
+	return a.Assigner.Assign(dst, timestamp, now)
+}
+
+func (a assignElements[T]) defaultTrigger() Trigger { return DefaultTrigger(a.Assigner) }
+
 // ErrNoTimestamp is the cause of the failure when a record without a timestamp
 // reaches an event-time window (spec windows 1.5). It is never retried with
 // success: give the stream a timestamp assigner.

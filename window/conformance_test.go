@@ -62,13 +62,6 @@ func gapFunc(gaps []vectorGap) func(vectorElement) time.Duration {
 	}
 }
 
-// byTime makes an Assigner an ElementAssigner.
-type byTime struct{ Assigner }
-
-func (a byTime) Assign(dst []TimeWindow, _ vectorElement, timestamp, now int64) ([]TimeWindow, error) {
-	return a.Assigner.Assign(dst, timestamp, now)
-}
-
 func (v vectorAssigner) build(t *testing.T) ElementAssigner[vectorElement] {
 	t.Helper()
 	processing := v.Time == "processing"
@@ -88,21 +81,21 @@ func (v vectorAssigner) build(t *testing.T) ElementAssigner[vectorElement] {
 		if processing {
 			a = a.ProcessingTime()
 		}
-		return byTime{a}
+		return assignElements[vectorElement]{a}
 	case "sliding", "hop_sql":
 		a := Sliding(millis(v.Size), millis(v.Slide)).Offset(millis(v.Offset))
 		if processing {
 			a = a.ProcessingTime()
 		}
-		return byTime{a}
+		return assignElements[vectorElement]{a}
 	case "cumulate":
-		return byTime{Cumulating(millis(v.Size), millis(v.Step)).Offset(millis(v.Offset))}
+		return assignElements[vectorElement]{Cumulating(millis(v.Size), millis(v.Step)).Offset(millis(v.Offset))}
 	case "session":
 		a := Session(millis(v.Gap))
 		if processing {
 			a = a.ProcessingTime()
 		}
-		return byTime{a}
+		return assignElements[vectorElement]{a}
 	case "dynamic_session":
 		a := DynamicSession(gapFunc(v.Gaps))
 		if processing {
@@ -110,9 +103,9 @@ func (v vectorAssigner) build(t *testing.T) ElementAssigner[vectorElement] {
 		}
 		return a
 	case "global":
-		return byTime{Global()}
+		return assignElements[vectorElement]{Global()}
 	case "global_end_of_stream":
-		return byTime{GlobalEndOfStream()}
+		return assignElements[vectorElement]{GlobalEndOfStream()}
 	default:
 		t.Fatalf("unknown assigner %q", v.Type)
 		return nil
@@ -159,9 +152,9 @@ func TestConformanceAssigners(t *testing.T) {
 			}
 		}
 		for i, in := range c.Inputs {
-			if at, ok := a.(byTime); ok && i == 0 {
+			if at, ok := a.(assignElements[vectorElement]); ok && i == 0 {
 				if tumbling, ok := at.Assigner.(TumblingAssigner); ok {
-					a = byTime{tumbling.Pin(in.ProcessingTime, 0)}
+					a = assignElements[vectorElement]{tumbling.Pin(in.ProcessingTime, 0)}
 				}
 			}
 			got, err := a.Assign(nil, vectorElement{in.Key, in.Value}, in.timestamp(), in.ProcessingTime)
@@ -175,27 +168,16 @@ func TestConformanceAssigners(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("input %d (-want +got):\n%s", i, diff)
 			}
-			if a, ok := a.(byTime); ok && err == nil {
+			if a, ok := a.(assignElements[vectorElement]); ok && err == nil {
 				checkSpan(t, a.Assigner, in)
 			}
 		}
 	})
 }
 
-// flinkTrigger names the default trigger as Flink does (spec windows 1.12).
+// flinkTrigger names the default trigger as Flink does.
 func flinkTrigger(a ElementAssigner[vectorElement]) string {
-	at, ok := a.(byTime)
-	global, isGlobal := at.Assigner.(GlobalAssigner)
-	switch {
-	case ok && isGlobal && global.FiresAtEndOfStream():
-		return "EndOfStreamTrigger"
-	case ok && isGlobal:
-		return "NeverTrigger"
-	case a.IsEventTime():
-		return "EventTimeTrigger"
-	default:
-		return "ProcessingTimeTrigger"
-	}
+	return strings.TrimSuffix(strings.TrimPrefix(DefaultTrigger(a).String(), "window."), "()")
 }
 
 // checkSpan checks that the bounds of the span around an input are assigned
