@@ -28,6 +28,7 @@ type WindowedStream[K comparable, T any] struct {
 	keyed    *KeyedStream[K, T]
 	assigner window.Assigner
 	lateness time.Duration
+	silence  time.Duration
 	late     OutputTag[T]
 	// all is set for WindowAll, which has one subtask.
 	all bool
@@ -69,6 +70,23 @@ func (w WindowedStream[K, T]) SideOutputLate(tag OutputTag[T]) *WindowedStream[K
 		w.keyed.stream.env.fail("SideOutputLate: %w", err)
 	}
 	w.late = tag
+	return &w
+}
+
+// CloseAfterSilence closes all open windows when no record has arrived at a subtask for d
+// of wall-clock time: they fire although the watermark has not passed their end, with
+// the timing window.BySilence, and records that still come for them are late. Time under
+// back pressure does not count. The watermark itself stays as it is. With it results
+// depend on the wall clock, so it is off unless asked for, and it is for event-time
+// windows only. Flink has nothing like it.
+func (w WindowedStream[K, T]) CloseAfterSilence(d time.Duration) *WindowedStream[K, T] {
+	if d <= 0 || d != d.Truncate(time.Millisecond) {
+		w.fail("CloseAfterSilence(%v): must be positive and whole milliseconds", d)
+	}
+	if w.assigner != nil && !w.assigner.IsEventTime() {
+		w.fail("CloseAfterSilence: %v does not wait for event time", w.assigner)
+	}
+	w.silence = d
 	return &w
 }
 
@@ -167,7 +185,7 @@ func (w *WindowedStream[K, T]) fail(format string, args ...any) {
 // addWindow adds a window operator. It is called with wrong settings too, which are
 // build errors: the operator is then never made.
 func addWindow[K comparable, T, R any](w *WindowedStream[K, T], function string, make func(windowed.Options) operator.Operator) *DataStream[R] {
-	o := windowed.Options{Assigner: w.assigner, AllowedLateness: w.lateness.Milliseconds()}
+	o := windowed.Options{Assigner: w.assigner, AllowedLateness: w.lateness.Milliseconds(), CloseAfterSilence: w.silence.Milliseconds()}
 	if w.late.id != "" {
 		o.LateOutput = w.late.key()
 	}

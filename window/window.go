@@ -53,9 +53,13 @@ const (
 	// Late: a late record within the allowed lateness updated a window that
 	// had fired.
 	Late
+	// BySilence: the input had been silent for as long as CloseAfterSilence says.
+	BySilence
 )
 
-func (t Timing) String() string { return [...]string{"on-time", "early", "late"}[t] }
+func (t Timing) String() string {
+	return [...]string{"on-time", "early", "late", "closed by silence"}[t]
+}
 
 // Pane is one result of a window: what the incremental window functions
 // produce.

@@ -27,8 +27,14 @@ type core[K comparable, T, A any] struct {
 	// window neither does.
 	eventTime      bool
 	processingTime bool
-	watermark      int64
-	alarm          alarm
+	// watermark is the time up to which windows have ended: the operator's watermark,
+	// or what silence has closed beyond it.
+	watermark int64
+	closed    int64
+	alarm     alarm
+	silence   silence
+	// bySilence is set while windows fire because of silence.
+	bySilence bool
 
 	// windows is the scratch space of the assigner.
 	windows []window.TimeWindow
@@ -37,8 +43,9 @@ type core[K comparable, T, A any] struct {
 	lateRecords lateRecords
 }
 
-// open prepares c; fire is called by the clock for processing-time windows.
-func (c *core[K, T, A]) open(rt *operator.Runtime, out operator.Output, fire func(now int64) error) error {
+// open prepares c; fire is called by the clock for processing-time windows, onSilence
+// when the input has been silent for long enough.
+func (c *core[K, T, A]) open(rt *operator.Runtime, out operator.Output, fire func(now int64) error, onSilence func() error) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
@@ -52,6 +59,8 @@ func (c *core[K, T, A]) open(rt *operator.Runtime, out operator.Output, fire fun
 		c.lateEmitter = operator.NewEmitter[T](out, c.LateOutput)
 	}
 	c.alarm = alarm{timers: rt.Timers, fire: fire}
+	c.closed = math.MinInt64
+	c.silence = silence{after: c.CloseAfterSilence, close: onSilence, timers: rt.Timers}
 	return nil
 }
 
@@ -91,6 +100,14 @@ func (c *core[K, T, A]) expired(maxTimestamp int64) bool {
 	return c.eventTime && c.cleanupTime(maxTimestamp) <= c.watermark
 }
 
+// onTime is the timing of windows that end now.
+func (c *core[K, T, A]) onTime() window.Timing {
+	if c.bySilence {
+		return window.BySilence
+	}
+	return window.OnTime
+}
+
 // emit fires one pane of one key.
 func (c *core[K, T, A]) emit(key K, w window.TimeWindow, timing window.Timing, acc *A) error {
 	x := c.context
@@ -118,7 +135,7 @@ func (c *core[K, T, A]) flush() error {
 // setWatermark makes t the current watermark; callbacks see it, and not the
 // one before, while windows fire (spec windows 2.9).
 func (c *core[K, T, A]) setWatermark(t int64) {
-	c.watermark = t
+	c.watermark = max(t, c.closed)
 	c.context.Watermark = t
 }
 
@@ -144,6 +161,7 @@ func (c *core[K, T, A]) lost(windows int) error {
 
 func (c *core[K, T, A]) Close() error {
 	c.alarm.stop()
+	c.silence.stop()
 	return nil
 }
 

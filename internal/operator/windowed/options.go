@@ -19,6 +19,9 @@ type Options struct {
 	// LateOutput is the id of the side output for late records. Without one
 	// they are dropped and counted.
 	LateOutput string
+	// CloseAfterSilence fires and closes all open windows when no record has arrived for
+	// so many milliseconds of wall-clock time. 0 means never. For event time only.
+	CloseAfterSilence int64
 }
 
 // Validate reports wrong options.
@@ -31,6 +34,12 @@ func (o Options) Validate() error {
 	}
 	if o.AllowedLateness < 0 {
 		return fmt.Errorf("allowed lateness %d ms: must not be negative", o.AllowedLateness)
+	}
+	if o.CloseAfterSilence < 0 {
+		return fmt.Errorf("close after silence of %d ms: must not be negative", o.CloseAfterSilence)
+	}
+	if o.CloseAfterSilence > 0 && !o.Assigner.IsEventTime() {
+		return fmt.Errorf("close after silence: %v does not wait for event time", o.Assigner)
 	}
 	return nil
 }

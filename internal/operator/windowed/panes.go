@@ -24,11 +24,12 @@ type panes[K comparable, T, A any] struct {
 func (o *panes[K, T, A]) Open(rt *operator.Runtime, out operator.Output) error {
 	o.router.fold = o.fold
 	o.pool.releaser, _ = o.fold.(releaser[A])
-	return o.open(rt, out, o.onClock)
+	return o.open(rt, out, o.onClock, o.onSilence)
 }
 
 func (o *panes[K, T, A]) Process(_ int, p exchange.Payload) error {
 	b := p.(*keyedBatch[K, T])
+	o.silence.heard()
 	if b.Len() == 0 {
 		b.Release()
 		return nil
@@ -146,7 +147,7 @@ func (o *panes[K, T, A]) Watermark(t int64) error {
 	var err error
 	switch {
 	case o.eventTime:
-		err = o.fireDue(from, t)
+		err = o.fireDue(from, o.watermark)
 	case t == math.MaxInt64 && from < t && o.firesAtEndOfStream():
 		err = o.fire(o.live)
 	}
@@ -203,7 +204,7 @@ func (o *panes[K, T, A]) endedBy(t int64) int {
 func (o *panes[K, T, A]) fire(due []*pane[K, A]) error {
 	for _, p := range due {
 		for e := range p.keys.All() {
-			if err := o.emit(e.Key, p.window, window.OnTime, &e.Value); err != nil {
+			if err := o.emit(e.Key, p.window, o.onTime(), &e.Value); err != nil {
 				return err
 			}
 		}

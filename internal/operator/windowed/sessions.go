@@ -48,11 +48,12 @@ const maxFreeSessions = 1 << 10
 
 func (o *sessions[K, T, A]) Open(rt *operator.Runtime, out operator.Output) error {
 	o.keys = keyed.NewTable[K, *session[K, A]]()
-	return o.open(rt, out, o.onClock)
+	return o.open(rt, out, o.onClock, o.onSilence)
 }
 
 func (o *sessions[K, T, A]) Process(_ int, p exchange.Payload) error {
 	b := p.(*keyedBatch[K, T])
+	o.silence.heard()
 	err := o.addAll(b)
 	b.Release()
 	if err != nil {
@@ -165,7 +166,7 @@ func (o *sessions[K, T, A]) queue(s *session[K, A], at int64) {
 func (o *sessions[K, T, A]) Watermark(t int64) error {
 	o.setWatermark(t)
 	if o.eventTime {
-		if err := o.advance(t); err != nil {
+		if err := o.advance(o.watermark); err != nil {
 			return err
 		}
 	}
@@ -202,7 +203,7 @@ func (o *sessions[K, T, A]) advance(t int64) error {
 		}
 		if !s.fired {
 			s.fired = true
-			if err := o.emit(s.key, s.window, window.OnTime, &s.acc); err != nil {
+			if err := o.emit(s.key, s.window, o.onTime(), &s.acc); err != nil {
 				return err
 			}
 			if next := o.nextTime(s); next > d.at {

@@ -33,11 +33,12 @@ func (o *sliced[K, T, A]) Open(rt *operator.Runtime, out operator.Output) error 
 	o.router.fold = o.fold
 	o.slices.open(o.fold)
 	o.done = math.MinInt64
-	return o.open(rt, out, o.onClock)
+	return o.open(rt, out, o.onClock, o.onSilence)
 }
 
 func (o *sliced[K, T, A]) Process(_ int, p exchange.Payload) error {
 	b := p.(*keyedBatch[K, T])
+	o.silence.heard()
 	var err error
 	if o.processingTime {
 		o.addNow(b)
@@ -144,7 +145,7 @@ func (o *sliced[K, T, A]) fireKey(k int64, hash uint64, key K) error {
 func (o *sliced[K, T, A]) Watermark(t int64) error {
 	o.setWatermark(t)
 	if o.eventTime {
-		if err := o.fireDue(t); err != nil {
+		if err := o.fireDue(o.watermark); err != nil {
 			return err
 		}
 	}
@@ -210,7 +211,7 @@ func (o *sliced[K, T, A]) fire(k int64) error {
 	w := o.layout.window(k)
 	p, temporary := o.slices.sum(lo, hi)
 	for e := range p.keys.All() {
-		if err := o.emit(e.Key, w, window.OnTime, &e.Value); err != nil {
+		if err := o.emit(e.Key, w, o.onTime(), &e.Value); err != nil {
 			return err
 		}
 	}
