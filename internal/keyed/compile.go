@@ -9,15 +9,15 @@ import (
 	"unsafe"
 )
 
-// layout is a key type taken apart into its leaves: what is left of structs and
+// layout is a key type taken apart: its parts are what is left of structs and
 // arrays. Flink's tuple rule 31*h + hash(field) is linear, so the hash of any
-// nesting is the sum of its leaves' hashes, each times a power of 31.
+// nesting is the sum of its parts' hashes, each times a power of 31.
 type layout struct {
-	leaves   []leaf
+	parts    []part
 	hasFloat bool
 }
 
-type leaf struct {
+type part struct {
 	kind   reflect.Kind
 	weight uint32
 	offset uintptr
@@ -32,7 +32,7 @@ func compile(t reflect.Type) (*layout, error) {
 	return c, nil
 }
 
-// add appends the leaves of a value of type t at an offset. path says where it
+// add appends the parts of a value of type t at an offset. path says where it
 // is, for errors.
 func (c *layout) add(t reflect.Type, offset uintptr, weight uint32, path string) error {
 	switch t.Kind() {
@@ -56,7 +56,7 @@ func (c *layout) add(t reflect.Type, offset uintptr, weight uint32, path string)
 	default:
 		return refuse(t, path)
 	}
-	c.leaves = append(c.leaves, leaf{kind: t.Kind(), weight: weight, offset: offset})
+	c.parts = append(c.parts, part{kind: t.Kind(), weight: weight, offset: offset})
 	return nil
 }
 
@@ -97,103 +97,114 @@ func where(path string) string {
 	return "in " + path + ": "
 }
 
-// floatLayout returns the layout of a key type that holds floats, or nil.
-func floatLayout[K comparable]() *layout {
-	if c, err := compile(reflect.TypeFor[K]()); err == nil && c.hasFloat {
-		return c
-	}
-	return nil
+// equality tells whether keys are the same: as == does, except that NaN is the
+// same as NaN, as in Java. Otherwise each NaN would be a key that nothing finds
+// again.
+type equality[K comparable] struct {
+	// floats is nil if K holds no floats.
+	floats *layout
 }
 
-// same reports whether two keys have the same leaves, NaN being the same as
+func equalityOf[K comparable]() equality[K] {
+	if c, err := compile(reflect.TypeFor[K]()); err == nil && c.hasFloat {
+		return equality[K]{c}
+	}
+	return equality[K]{}
+}
+
+func (e equality[K]) same(a, b K) bool {
+	return a == b || e.floats != nil && e.floats.same(unsafe.Pointer(&a), unsafe.Pointer(&b))
+}
+
+// same reports whether two keys have the same parts, NaN being the same as
 // NaN.
 func (c *layout) same(a, b unsafe.Pointer) bool {
-	for i := range c.leaves {
-		l := &c.leaves[i]
-		if l.kind == reflect.String {
-			if *(*string)(unsafe.Add(a, l.offset)) != *(*string)(unsafe.Add(b, l.offset)) {
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.kind == reflect.String {
+			if *(*string)(unsafe.Add(a, p.offset)) != *(*string)(unsafe.Add(b, p.offset)) {
 				return false
 			}
-		} else if l.bits(a) != l.bits(b) {
+		} else if p.bits(a) != p.bits(b) {
 			return false
 		}
 	}
 	return true
 }
 
-// java returns the Java hash code of the key at p.
-func (c *layout) java(p unsafe.Pointer) uint32 {
+// java returns the Java hash code of the key at key.
+func (c *layout) java(key unsafe.Pointer) uint32 {
 	var h uint32
-	for i := range c.leaves {
-		l := &c.leaves[i]
-		h += l.weight * l.java(p)
+	for i := range c.parts {
+		p := &c.parts[i]
+		h += p.weight * p.java(key)
 	}
 	return h
 }
 
-// table returns a hash of the key at p that agrees with sameKey.
+// table returns a hash of the key at key that agrees with same.
 // maphash.Comparable would do but for NaN, which it hashes at random.
-func (c *layout) table(p unsafe.Pointer) uint64 {
+func (c *layout) table(key unsafe.Pointer) uint64 {
 	var h uint64
-	for i := range c.leaves {
-		l := &c.leaves[i]
+	for i := range c.parts {
+		p := &c.parts[i]
 		var bits uint64
-		if l.kind == reflect.String {
-			bits = maphash.String(seed, *(*string)(unsafe.Add(p, l.offset)))
+		if p.kind == reflect.String {
+			bits = maphash.String(seed, *(*string)(unsafe.Add(key, p.offset)))
 		} else {
-			bits = l.bits(p)
+			bits = p.bits(key)
 		}
 		h = maphash.Comparable(seed, [2]uint64{h, bits})
 	}
 	return h
 }
 
-func (l *leaf) java(key unsafe.Pointer) uint32 {
-	switch l.kind {
+func (p *part) java(key unsafe.Pointer) uint32 {
+	switch p.kind {
 	case reflect.String:
-		return javaString(*(*string)(unsafe.Add(key, l.offset)))
+		return javaString(*(*string)(unsafe.Add(key, p.offset)))
 	case reflect.Bool:
-		if l.bits(key) != 0 {
+		if p.bits(key) != 0 {
 			return 1231
 		}
 		return 1237
 	case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64, reflect.Uintptr, reflect.Float64:
-		v := l.bits(key)
+		v := p.bits(key)
 		return uint32(v) ^ uint32(v>>32)
 	default:
-		return uint32(l.bits(key))
+		return uint32(p.bits(key))
 	}
 }
 
-// bits returns a leaf other than a string as an integer, sign-extended where it
-// is signed. Equal leaves have equal bits.
-func (l *leaf) bits(key unsafe.Pointer) uint64 {
-	p := unsafe.Add(key, l.offset)
-	switch l.kind {
+// bits returns a part other than a string as an integer, sign-extended where it
+// is signed. Equal parts have equal bits.
+func (p *part) bits(key unsafe.Pointer) uint64 {
+	at := unsafe.Add(key, p.offset)
+	switch p.kind {
 	case reflect.Int:
-		return uint64(*(*int)(p))
+		return uint64(*(*int)(at))
 	case reflect.Int8:
-		return uint64(*(*int8)(p))
+		return uint64(*(*int8)(at))
 	case reflect.Int16:
-		return uint64(*(*int16)(p))
+		return uint64(*(*int16)(at))
 	case reflect.Int32:
-		return uint64(*(*int32)(p))
+		return uint64(*(*int32)(at))
 	case reflect.Uint:
-		return uint64(*(*uint)(p))
+		return uint64(*(*uint)(at))
 	case reflect.Uintptr:
-		return uint64(*(*uintptr)(p))
+		return uint64(*(*uintptr)(at))
 	case reflect.Uint8, reflect.Bool:
-		return uint64(*(*uint8)(p))
+		return uint64(*(*uint8)(at))
 	case reflect.Uint16:
-		return uint64(*(*uint16)(p))
+		return uint64(*(*uint16)(at))
 	case reflect.Uint32:
-		return uint64(*(*uint32)(p))
+		return uint64(*(*uint32)(at))
 	case reflect.Float32:
-		return uint64(float32Bits(*(*float32)(p)))
+		return uint64(float32Bits(*(*float32)(at)))
 	case reflect.Float64:
-		return float64Bits(*(*float64)(p))
+		return float64Bits(*(*float64)(at))
 	default:
-		return *(*uint64)(p)
+		return *(*uint64)(at)
 	}
 }
 

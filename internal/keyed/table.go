@@ -40,8 +40,7 @@ type Table[K comparable, V any] struct {
 	blocks     []([]Entry[K, V])
 	len        int
 
-	// floats is set if equality of keys must look at NaNs.
-	floats *layout
+	equality[K]
 	// textKeys is set if K's values are strings.
 	textKeys bool
 	// touched keeps reads that are done for their side effect alive.
@@ -51,8 +50,8 @@ type Table[K comparable, V any] struct {
 // Entry is one key of a Table. Only Value may be changed.
 type Entry[K comparable, V any] struct {
 	Hash  uint64
-	Key   K
 	Value V
+	Key   K
 }
 
 // slot holds the table half of a hash in its upper half and an entry number
@@ -90,7 +89,7 @@ func NewTable[K comparable, V any]() *Table[K, V] {
 		dirShift:   32,
 		blockShift: uint8(shift),
 		blockMask:  1<<shift - 1,
-		floats:     floatLayout[K](),
+		equality:   equalityOf[K](),
 		textKeys:   reflect.TypeFor[K]().Kind() == reflect.String,
 	}
 }
@@ -205,12 +204,6 @@ func (t *Table[K, V]) find(hash uint64, key K) (i uint32, e *Entry[K, V]) {
 		}
 	}
 	return 0, nil
-}
-
-// same reports whether two keys with the same hash are one. NaNs are, as in
-// Java: otherwise each would be a key that nothing finds again.
-func (t *Table[K, V]) same(a, b K) bool {
-	return a == b || t.floats != nil && t.floats.same(unsafe.Pointer(&a), unsafe.Pointer(&b))
 }
 
 // slotOf returns the number of entry i's slot within its segment.

@@ -1,0 +1,242 @@
+package keyed
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// leaf holds the timers of a range of times, in a log or in a group.
+type leaf[K, N comparable] struct {
+	// log holds registrations and deletions (see deleted) from start on. Those
+	// before settled are registrations without duplicates, by rising time.
+	log            []Timer[K, N]
+	start, settled int
+	// group is set if the leaf is one; log is then unused.
+	group *group[K, N]
+}
+
+// group holds many timers of one time.
+type group[K, N comparable] struct {
+	at int64
+	// table holds the timers; the first fired of them were popped.
+	table *Table[groupKey[K, N], struct{}]
+	fired int
+}
+
+type groupKey[K, N comparable] struct {
+	namespace N
+	key       K
+}
+
+// append adds to the log, which is not full.
+func (l *leaf[K, N]) append(t Timer[K, N]) {
+	if len(l.log) == cap(l.log) {
+		larger := make([]Timer[K, N], len(l.log), min(max(2*len(l.log), 8), leafSize))
+		copy(larger, l.log)
+		l.log = larger
+	}
+	l.log = append(l.log, t)
+}
+
+// timer returns timer i of a settled leaf.
+func (l *leaf[K, N]) timer(i int) Timer[K, N] {
+	if l.group == nil {
+		return l.log[l.start+i]
+	}
+	e := l.group.table.At(l.group.fired + i)
+	return Timer[K, N]{Namespace: e.Key.namespace, At: l.group.at, Hash: e.Hash, Key: e.Key.key}
+}
+
+func (g *group[K, N]) len() int { return g.table.Len() - g.fired }
+
+// apply makes a registration or a deletion.
+func (g *group[K, N]) apply(t Timer[K, N]) {
+	for ; g.fired > 0; g.fired-- {
+		g.table.DeleteAt(g.fired - 1)
+	}
+	key := groupKey[K, N]{t.Namespace, t.Key}
+	if t.Hash&deleted != 0 {
+		g.table.Delete(t.Hash&^deleted, key)
+	} else {
+		g.table.Upsert(t.Hash, key)
+	}
+}
+
+// settling is the working memory for settling a leaf.
+type settling[K, N comparable] struct {
+	// index holds the number of a timer plus one, by its hash.
+	index [2 * leafSize]uint16
+	order []timeAndNumber
+	log   []Timer[K, N]
+}
+
+type timeAndNumber struct {
+	at     int64
+	number int32
+}
+
+// settledLen settles a leaf and returns the number of its timers.
+func (q *TimerQueue[K, N]) settledLen(l *leaf[K, N]) int {
+	if l.group != nil {
+		return l.group.len()
+	}
+	if l.settled < len(l.log) {
+		q.settle(l)
+	}
+	return len(l.log) - l.start
+}
+
+// settle replaces a leaf's log by the registrations that it amounts to, sorted.
+func (q *TimerQueue[K, N]) settle(l *leaf[K, N]) {
+	index := &q.scratch.index
+	clear(index[:])
+	log := l.log[l.start:]
+	live := log[:0]
+	sorted, dead := true, false
+	for i := range log {
+		op := &log[i]
+		remove := op.Hash&deleted != 0
+		slot := home(op)
+		for index[slot] != 0 && !q.sameTimer(&live[index[slot]-1], op) {
+			slot = (slot + 1) % uint32(len(index))
+		}
+		if index[slot] != 0 {
+			live[index[slot]-1].Hash = op.Hash
+			dead = dead || remove
+		} else if !remove {
+			sorted = sorted && (len(live) == 0 || live[len(live)-1].At <= op.At)
+			live = append(live, *op)
+			index[slot] = uint16(len(live))
+		}
+	}
+	if dead {
+		live = slices.DeleteFunc(live, func(t Timer[K, N]) bool { return t.Hash&deleted != 0 })
+	}
+	clear(log[len(live):])
+	l.log = l.log[:l.start+len(live)]
+	if !sorted {
+		q.sort(l)
+	}
+	l.settled = len(l.log)
+}
+
+// sameTimer reports whether two log entries are about one timer.
+func (q *TimerQueue[K, N]) sameTimer(a, b *Timer[K, N]) bool {
+	return a.At == b.At && (a.Hash^b.Hash)&^deleted == 0 && q.same(a.Key, b.Key) && a.Namespace == b.Namespace
+}
+
+// home returns where the search for a timer in the index starts. Its namespace
+// takes no part: timers of one key and time are few.
+func home[K, N comparable](t *Timer[K, N]) uint32 {
+	const odd = 0x9e3779b97f4a7c15
+	high, low := bits.Mul64(uint64(t.At)^t.Hash<<32, odd)
+	return uint32(high^low) % (2 * leafSize)
+}
+
+// sort sorts a log by time, equal times as they stand. Timers are large: each is
+// moved once.
+func (q *TimerQueue[K, N]) sort(l *leaf[K, N]) {
+	order := q.scratch.order[:0]
+	for i := l.start; i < len(l.log); i++ {
+		order = append(order, timeAndNumber{l.log[i].At, int32(i)})
+	}
+	slices.SortFunc(order, func(a, b timeAndNumber) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.number, b.number))
+	})
+	sorted := withRoom(q.scratch.log)
+	for _, o := range order {
+		sorted = append(sorted, l.log[o.number])
+	}
+	clear(l.log)
+	q.scratch.order, q.scratch.log = order, l.log[:0]
+	l.log, l.start = sorted, 0
+}
+
+// makeRoom settles leaf i, whose log is full, and cuts it up if it is still
+// more than half full.
+func (q *TimerQueue[K, N]) makeRoom(i int) {
+	l := q.leaves[i].leaf
+	n := q.settledLen(l)
+	copy(l.log, l.log[l.start:])
+	clear(l.log[n:])
+	l.log, l.start, l.settled = l.log[:n], 0, n
+	if n <= leafSize/2 {
+		return
+	}
+	from, to := run(l.log, n/2)
+	parts := []leafFrom[K, N]{q.leaves[i]}
+	if to-from > leafSize/2 {
+		parts = append(parts, q.groupOf(l.log[from:to]))
+		if to < n {
+			parts = append(parts, q.cutOff(l, to))
+		}
+		clear(l.log[from:])
+		l.log, l.settled = l.log[:from], from
+	} else if from == 0 {
+		parts = append(parts, q.cutOff(l, to))
+	} else {
+		parts = append(parts, q.cutOff(l, from))
+	}
+	if len(l.log) == 0 {
+		q.free(l)
+		parts = parts[1:]
+	}
+	q.leaves = slices.Replace(q.leaves, i, i+1, parts...)
+}
+
+// cutOff moves the timers of a settled leaf from number cut on to a new one.
+func (q *TimerQueue[K, N]) cutOff(l *leaf[K, N], cut int) leafFrom[K, N] {
+	later := q.newLeaf()
+	later.log = append(withRoom(later.log), l.log[cut:]...)
+	later.settled = len(later.log)
+	clear(l.log[cut:])
+	l.log, l.settled = l.log[:cut], cut
+	return leafFrom[K, N]{later.log[0].At, later}
+}
+
+// withRoom returns an empty log for a full leaf, log itself if it is one.
+func withRoom[K, N comparable](log []Timer[K, N]) []Timer[K, N] {
+	if cap(log) < leafSize {
+		return make([]Timer[K, N], 0, leafSize)
+	}
+	return log
+}
+
+// groupOf returns a group of timers, which are all of one time.
+func (q *TimerQueue[K, N]) groupOf(timers []Timer[K, N]) leafFrom[K, N] {
+	var g *group[K, N]
+	if n := len(q.spareGroups); n > 0 {
+		g = q.spareGroups[n-1]
+		q.spareGroups = q.spareGroups[:n-1]
+	} else {
+		g = &group[K, N]{table: NewTable[groupKey[K, N], struct{}]()}
+	}
+	g.at = timers[0].At
+	for _, t := range timers {
+		g.apply(t)
+	}
+	return leafFrom[K, N]{g.at, &leaf[K, N]{group: g}}
+}
+
+func (q *TimerQueue[K, N]) newLeaf() *leaf[K, N] {
+	l := &leaf[K, N]{}
+	if n := len(q.spareLogs); n > 0 {
+		l.log = q.spareLogs[n-1]
+		q.spareLogs = q.spareLogs[:n-1]
+	}
+	return l
+}
+
+// free keeps an empty leaf's memory for reuse, unless there is enough.
+func (q *TimerQueue[K, N]) free(l *leaf[K, N]) {
+	switch g := l.group; {
+	case g == nil && len(q.spareLogs) < spareLimit:
+		clear(l.log)
+		q.spareLogs = append(q.spareLogs, l.log[:0])
+	case g != nil && len(q.spareGroups) < spareLimit && g.table.Len() <= spareGroupSize:
+		g.table.Reset()
+		g.fired = 0
+		q.spareGroups = append(q.spareGroups, g)
+	}
+}
