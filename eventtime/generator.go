@@ -24,7 +24,7 @@ type WatermarkGenerator[T any] interface {
 	// takes effect at once.
 	OnEvent(event T, timestamp int64, out WatermarkOutput)
 	// OnPeriodicEmit is called at every auto-watermark interval, but not while
-	// the generator's split is idle by timeout.
+	// the generator's split is idle by timeout; see also EventDriven.
 	OnPeriodicEmit(out WatermarkOutput)
 }
 
@@ -34,6 +34,15 @@ type BatchGenerator[T any] interface {
 	// OnBatch is equivalent to OnEvent for each element of the two slices,
 	// which are of equal length and stay the caller's.
 	OnBatch(events []T, timestamps []int64)
+}
+
+// EventDriven is implemented by generators whose OnPeriodicEmit depends on nothing but
+// the events seen: without new ones it emits the same again, or nothing. The engine
+// leaves out calls of them that would change nothing, so that a split without records
+// costs nothing.
+type EventDriven interface {
+	// EventDriven does nothing; that a generator has it is the promise.
+	EventDriven()
 }
 
 // boundedOutOfOrderness emits the largest timestamp minus a bound, minus one
@@ -61,6 +70,8 @@ func (g *boundedOutOfOrderness[T]) OnBatch(_ []T, timestamps []int64) {
 	g.max = largest
 }
 
+func (*boundedOutOfOrderness[T]) EventDriven() {}
+
 func (g *boundedOutOfOrderness[T]) OnPeriodicEmit(out WatermarkOutput) {
 	out.EmitWatermark(g.max - g.bound - 1)
 }
@@ -71,3 +82,4 @@ type noWatermarks[T any] struct{}
 func (noWatermarks[T]) OnEvent(T, int64, WatermarkOutput) {}
 func (noWatermarks[T]) OnBatch([]T, []int64)              {}
 func (noWatermarks[T]) OnPeriodicEmit(WatermarkOutput)    {}
+func (noWatermarks[T]) EventDriven()                      {}

@@ -13,9 +13,11 @@ import (
 )
 
 const (
-	// positionsInterval is how often a source looks at its reader's positions,
-	// in milliseconds.
-	positionsInterval = 500
+	// positionsInterval is how often a source looks at its reader's positions, in
+	// milliseconds. While they stand still it looks ever more seldom, at last every
+	// maxPositionsInterval.
+	positionsInterval    = 500
+	maxPositionsInterval = 8000
 	// maxAnswerAge is how old the last word about a split's end may be to count.
 	maxAnswerAge = 10 * time.Second
 	// commitInterval is how often positions are made visible outside, in
@@ -41,6 +43,11 @@ type sourceOperator[T any] struct {
 	splits   map[string]*sourceSplit[T]
 	emitter  *Emitter[T]
 	pool     *connector.Pool[T]
+	probes   *probes
+	// positionsWait is the time from the last look at positions to the next, in
+	// milliseconds, which cancelPositions prevents.
+	positionsWait   int64
+	cancelPositions func()
 }
 
 // sourceSplit is one split with its number in the job and its metrics.
@@ -98,8 +105,8 @@ func (s *sourceOperator[T]) Open(rt *Runtime, out Output) error {
 	if alignment, on := s.strategy.Alignment(); on {
 		s.every(alignment.UpdateInterval.Milliseconds(), s.progress.Sample)
 	}
-	s.every(rt.WatermarkInterval.Milliseconds(), s.periodic)
-	s.every(positionsInterval, s.readPositions)
+	s.probes = newProbes(rt, s.periodic)
+	s.lookAtPositions(now, positionsInterval)
 	if c, ok := s.reader.(connector.PositionCommitter); ok {
 		s.every(commitInterval, func(int64) error {
 			if err := c.CommitPositions(rt.Context); err != nil {
@@ -130,15 +137,15 @@ func (s *sourceOperator[T]) splitState(id string, state metric.SplitState) {
 	sp.metrics.IdleBy.Set(int64(sp.IdleBy()))
 }
 
-func (s *sourceOperator[T]) periodic(now int64) error {
+func (s *sourceOperator[T]) periodic(now int64) (settled bool, err error) {
 	if s.ends != nil {
 		s.askEnds(now)
 	}
-	err := s.progress.Periodic(now)
+	err = s.progress.Periodic(now)
 	for _, sp := range s.splits {
 		sp.metrics.CurrentWatermark.Set(sp.Watermark())
 	}
-	return err
+	return s.progress.Settled(), err
 }
 
 // askEnds finds the splits that are quiet by what the outside knows.
@@ -151,19 +158,50 @@ func (s *sourceOperator[T]) askEnds(now int64) {
 	})
 }
 
-func (s *sourceOperator[T]) readPositions(int64) error {
-	if p, ok := s.reader.(connector.SplitPositions); ok {
-		p.Positions(func(id string, next, end int64) {
-			if sp := s.splits[id]; sp != nil {
-				sp.metrics.CurrentOffset.Set(next)
-				sp.metrics.EndOffset.Set(end)
-			}
-		})
+// lookAtPositions sets when positions are looked at next.
+func (s *sourceOperator[T]) lookAtPositions(now, wait int64) {
+	s.positionsWait = wait
+	s.cancelPositions = s.rt.Timers.At(now+wait, func(now int64) error {
+		if s.readPositions() {
+			wait = positionsInterval
+		} else {
+			wait = min(2*wait, maxPositionsInterval)
+		}
+		s.lookAtPositions(now, wait)
+		return nil
+	})
+}
+
+// wake is called before anything that ends a silence.
+func (s *sourceOperator[T]) wake() {
+	s.probes.wake()
+	if s.positionsWait > positionsInterval {
+		s.cancelPositions()
+		s.lookAtPositions(s.rt.Timers.Now(), positionsInterval)
 	}
-	return nil
+}
+
+// readPositions reports whether a position is not what it was.
+func (s *sourceOperator[T]) readPositions() (moved bool) {
+	p, ok := s.reader.(connector.SplitPositions)
+	if !ok {
+		return false
+	}
+	p.Positions(func(id string, next, end int64) {
+		sp := s.splits[id]
+		if sp == nil {
+			return
+		}
+		m := sp.metrics
+		moved = moved || m.CurrentOffset.Value() != next || m.EndOffset.Value() != end
+		m.CurrentOffset.Set(next)
+		m.EndOffset.Set(end)
+	})
+	return moved
 }
 
 func (s *sourceOperator[T]) AddSplits(splits []connector.Split) error {
+	s.wake()
 	for _, split := range splits {
 		id := split.ID()
 		m := metric.NewSplit(id)
@@ -233,6 +271,7 @@ func (s *sourceOperator[T]) Emit(splitID string, b *connector.Batch[T], offsets 
 			b.Timestamps[i] = s.assign(v, eventtime.RecordTime{Millis: b.Timestamps[i], Type: timestamps})
 		}
 	}
+	s.wake()
 	latest := s.measure(sp, b)
 	limit := s.future.at(s.rt.Timers.Now())
 	if !sp.CanBatch() {
@@ -293,9 +332,8 @@ func (s *sourceOperator[T]) EmitSide(record connector.DeadLetter) error {
 
 // FinishSplit implements connector.ReaderOutput.
 func (s *sourceOperator[T]) FinishSplit(id string) error {
-	if err := s.readPositions(0); err != nil {
-		return err
-	}
+	s.wake()
+	s.readPositions()
 	if sp := s.splits[id]; sp != nil {
 		sp.metrics.CurrentWatermark.Set(sp.Watermark())
 		s.progress.ReleaseSplit(sp.Split)

@@ -17,6 +17,7 @@ type timestamps[T any] struct {
 	assign   func(T, eventtime.RecordTime) int64
 	future   futureLimit[T]
 	emitter  *Emitter[T]
+	probes   *probes
 }
 
 // NewTimestamps returns the operator of AssignTimestampsAndWatermarks.
@@ -32,22 +33,16 @@ func (o *timestamps[T]) Open(rt *Runtime, out Output) (err error) {
 	if err != nil {
 		return err
 	}
-	o.arm()
+	o.probes = newProbes(rt, func(now int64) (settled bool, err error) {
+		err = o.progress.Periodic(now)
+		return o.progress.Settled(), err
+	})
 	return nil
-}
-
-func (o *timestamps[T]) arm() {
-	if at, ok := o.progress.NextPeriodic(); ok {
-		o.rt.Timers.At(at, func(now int64) error {
-			err := o.progress.Periodic(now)
-			o.arm()
-			return err
-		})
-	}
 }
 
 func (o *timestamps[T]) Process(_ int, p exchange.Payload) error {
 	b := p.(*connector.Batch[T])
+	o.probes.wake()
 	if o.assign != nil {
 		for i, v := range b.Values {
 			b.Timestamps[i] = o.assign(v, previous(b.Timestamps[i]))
