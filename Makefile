@@ -35,7 +35,7 @@ test: vet ## vet, and all tests that need nothing but Go, with the race detector
 integration: ## the tests against a real Apache Kafka, started and stopped here (KAFKA_PORT=19092)
 	test/integration/run.sh
 
-demo: ## a job on an embedded broker, with its Web UI
+demo: ## watch a job on an embedded broker stall and flow
 	go run ./cmd/lowwater demo
 
 bench: ## benchmarks, for benchstat (PKG=./... BENCH=. COUNT=6)
