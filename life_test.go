@@ -1,9 +1,11 @@
 package lowwater_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -242,6 +244,27 @@ func TestFirstErrorWins(t *testing.T) {
 		err := env.Execute(t.Context(), "test")
 		if err == nil || !strings.HasPrefix(err.Error(), `operator "fast", subtask `) || !strings.HasSuffix(err.Error(), ": fast failed") {
 			t.Errorf("got %v, want the error of fast", err)
+		}
+	})
+}
+
+// TestLaterErrorsAreLogged: only the first can be returned, but none is swallowed.
+func TestLaterErrorsAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		env := lowwater.NewEnvironment(lowwater.WithParallelism(1), lowwater.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		first, second := errors.New("disk full"), errors.New("connection lost")
+		s := from(env, &script[event]{splits: [][]step[event]{{{0, timeline}}}, unbounded: true}, bounded(0)).Rebalance()
+		s.SinkFunc(func(context.Context, event) error { return first }).Name("first")
+		s.SinkTo(&recorder{closeErr: second, onWrite: func(ctx context.Context, _ *connector.Batch[event]) error {
+			<-ctx.Done()
+			return nil
+		}}).Name("second")
+		if err := env.Execute(t.Context(), "test"); !errors.Is(err, first) || errors.Is(err, second) {
+			t.Errorf("got %v, want %v alone", err, first)
+		}
+		if !strings.Contains(log.String(), "connection lost") {
+			t.Errorf("the second error is not in the log:\n%s", log.String())
 		}
 	})
 }

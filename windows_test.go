@@ -38,9 +38,11 @@ func sumByKey(s *lowwater.DataStream[event]) *lowwater.DataStream[string] {
 	return s.KeyBy(keyOf).Window(window.Tumbling(time.Second)).Aggregate(lowwater.Count[event]()).Map(text)
 }
 
+const window2sSize = 2 * time.Second
+
 // These are the windows of tests that do not care about windows.
 var (
-	window2s  = window.Tumbling(2 * time.Second)
+	window2s  = window.Tumbling(window2sSize)
 	windowDay = window.Tumbling(24 * time.Hour)
 )
 

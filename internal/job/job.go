@@ -103,13 +103,15 @@ func Start(ctx context.Context, g *graph.Graph, options Options) (*Job, error) {
 func (j *Job) run(ctx context.Context) {
 	results := make(chan error, len(j.tasks))
 	for _, t := range j.tasks {
-		go func() { results <- t.task.Run() }()
+		go t.run(results)
 	}
 	coordinators := j.coordinate()
 	var first error
 	fail := func(err error) {
 		if first == nil {
 			first = err
+		} else {
+			j.log.Error("failed after the job's first error", "error", err)
 		}
 		j.cancel()
 	}
@@ -193,4 +195,18 @@ type runningTask struct {
 	isSource bool
 	task     *task.Task
 	numbers  *numbers
+}
+
+// run runs the task and reports how it ended, also if user code ends the goroutine.
+func (t *runningTask) run(results chan<- error) {
+	var err error
+	returned := false
+	defer func() {
+		if !returned {
+			err = t.task.Exited()
+		}
+		results <- err
+	}()
+	err = t.task.Run()
+	returned = true
 }

@@ -191,10 +191,10 @@ func (t *Task) Stop(ctx context.Context) {
 func (t *Task) Run() (err error) {
 	defer close(t.ended)
 	defer t.clock.stop()
-	defer func() { err = errors.Join(err, t.close()) }()
+	defer func() { err = t.close(err) }()
 	defer func() {
 		if v := recover(); v != nil {
-			err = t.chain.running.rt.WithName(&operator.Panic{Value: v, Stack: debug.Stack()})
+			err = t.blame(&operator.Panic{Value: v, Stack: debug.Stack()})
 		}
 	}()
 	if err := t.open(); err != nil {
@@ -210,6 +210,15 @@ func (t *Task) Run() (err error) {
 	}
 	return t.finish(drained)
 }
+
+// Exited returns the error of a task whose Run did not return because user code
+// ended the goroutine.
+func (t *Task) Exited() error {
+	return t.blame(errors.New("user code ended its goroutine with runtime.Goexit, as t.FailNow does: return an error instead"))
+}
+
+// blame puts err down to the operator that is running.
+func (t *Task) blame(err error) error { return t.chain.running.rt.WithName(err) }
 
 // open opens the operators from the last to the first, so that each can rely on
 // what is behind it.
@@ -231,12 +240,21 @@ func (t *Task) open() error {
 	return nil
 }
 
-func (t *Task) close() error {
-	var errs []error
+// close closes the operators and returns the first error: err, which the task ends
+// with so far, or that of an operator. Those behind it are logged.
+func (t *Task) close(err error) error {
 	for i := len(t.chain.links) - t.opened; i < len(t.chain.links); i++ {
-		errs = append(errs, t.closeLink(t.chain.links[i]))
+		l := t.chain.links[i]
+		closeErr := t.closeLink(l)
+		switch {
+		case closeErr == nil:
+		case err == nil:
+			err = closeErr
+		default:
+			l.rt.Logger.Error("failed behind the task's first error", "error", closeErr)
+		}
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // closeLink closes one operator; a panic in it must not keep the others open.
