@@ -1,7 +1,6 @@
 package keyed
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 )
@@ -22,6 +21,11 @@ type group[K, N comparable] struct {
 	// table holds the timers; the first fired of them were popped.
 	table *Table[groupKey[K, N], struct{}]
 	fired int
+	// hashes and keys are registrations not yet in the table, at most chunk.
+	hashes []uint64
+	keys   []groupKey[K, N]
+	// numbers is where the table puts what nobody asks for.
+	numbers [chunk]int32
 }
 
 type groupKey[K, N comparable] struct {
@@ -48,31 +52,57 @@ func (l *leaf[K, N]) timer(i int) Timer[K, N] {
 	return Timer[K, N]{Namespace: e.Key.namespace, At: l.group.at, Hash: e.Hash, Key: e.Key.key}
 }
 
-func (g *group[K, N]) len() int { return g.table.Len() - g.fired }
+func (g *group[K, N]) len() int {
+	g.settle()
+	return g.table.Len() - g.fired
+}
 
 // apply makes a registration or a deletion.
 func (g *group[K, N]) apply(t Timer[K, N]) {
-	for ; g.fired > 0; g.fired-- {
-		g.table.DeleteAt(g.fired - 1)
-	}
 	key := groupKey[K, N]{t.Namespace, t.Key}
 	if t.Hash&deleted != 0 {
+		g.settle()
+		g.forgetFired()
 		g.table.Delete(t.Hash&^deleted, key)
-	} else {
-		g.table.Upsert(t.Hash, key)
+		return
+	}
+	g.hashes, g.keys = append(g.hashes, t.Hash), append(g.keys, key)
+	if len(g.keys) == chunk {
+		g.settle()
+	}
+}
+
+// settle brings registrations into the table, many at once for speed.
+func (g *group[K, N]) settle() {
+	if len(g.keys) == 0 {
+		return
+	}
+	g.forgetFired()
+	g.table.UpsertBatch(g.hashes, g.keys, g.numbers[:len(g.keys)])
+	clear(g.keys)
+	g.hashes, g.keys = g.hashes[:0], g.keys[:0]
+}
+
+// forgetFired takes timers that were popped out of the table. That is only
+// needed when it is to change.
+func (g *group[K, N]) forgetFired() {
+	for ; g.fired > 0; g.fired-- {
+		g.table.DeleteAt(g.fired - 1)
 	}
 }
 
 // settling is the working memory for settling a leaf.
 type settling[K, N comparable] struct {
 	// index holds the number of a timer plus one, by its hash.
-	index [2 * leafSize]uint16
-	order []timeAndNumber
-	log   []Timer[K, N]
+	index         [2 * leafSize]uint16
+	order, spread []timeAndNumber
+	log           []Timer[K, N]
 }
 
+// timeAndNumber stands for a log entry: its time since the log's earliest, and
+// where it is.
 type timeAndNumber struct {
-	at     int64
+	after  uint64
 	number int32
 }
 
@@ -115,7 +145,7 @@ func (q *TimerQueue[K, N]) settle(l *leaf[K, N]) {
 	}
 	clear(log[len(live):])
 	l.log = l.log[:l.start+len(live)]
-	if !sorted {
+	if !sorted && len(live) > 1 {
 		q.sort(l)
 	}
 	l.settled = len(l.log)
@@ -137,26 +167,53 @@ func home[K, N comparable](t *Timer[K, N]) uint32 {
 // sort sorts a log by time, equal times as they stand. Timers are large: each is
 // moved once.
 func (q *TimerQueue[K, N]) sort(l *leaf[K, N]) {
+	log := l.log[l.start:]
 	order := q.scratch.order[:0]
-	for i := l.start; i < len(l.log); i++ {
-		order = append(order, timeAndNumber{l.log[i].At, int32(i)})
+	earliest, latest := log[0].At, log[0].At
+	for i := range log {
+		earliest, latest = min(earliest, log[i].At), max(latest, log[i].At)
 	}
-	slices.SortFunc(order, func(a, b timeAndNumber) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.number, b.number))
-	})
+	for i := range log {
+		order = append(order, timeAndNumber{uint64(log[i].At) - uint64(earliest), int32(i)})
+	}
+	spread := slices.Grow(q.scratch.spread[:0], len(order))[:len(order)]
+	for shift := 0; shift < bits.Len64(uint64(latest)-uint64(earliest)); shift += 8 {
+		sortByDigit(spread, order, shift)
+		order, spread = spread, order
+	}
 	sorted := withRoom(q.scratch.log)
 	for _, o := range order {
-		sorted = append(sorted, l.log[o.number])
+		sorted = append(sorted, log[o.number])
 	}
-	clear(l.log)
-	q.scratch.order, q.scratch.log = order, l.log[:0]
+	clear(log)
+	q.scratch.order, q.scratch.spread, q.scratch.log = order, spread, l.log[:0]
 	l.log, l.start = sorted, 0
+}
+
+// sortByDigit copies from to to, sorted by eight bits of the times, equal ones as
+// they stand.
+func sortByDigit(to, from []timeAndNumber, shift int) {
+	var next [256]int32
+	for _, o := range from {
+		next[uint8(o.after>>shift)]++
+	}
+	at := int32(0)
+	for digit, n := range next {
+		next[digit] = at
+		at += n
+	}
+	for _, o := range from {
+		n := &next[uint8(o.after>>shift)]
+		to[*n] = o
+		*n++
+	}
 }
 
 // makeRoom settles leaf i, whose log is full, and cuts it up if it is still
 // more than half full.
 func (q *TimerQueue[K, N]) makeRoom(i int) {
 	l := q.leaves[i].leaf
+	newest := l.log[len(l.log)-1].At
 	n := q.settledLen(l)
 	copy(l.log, l.log[l.start:])
 	clear(l.log[n:])
@@ -164,18 +221,24 @@ func (q *TimerQueue[K, N]) makeRoom(i int) {
 	if n <= leafSize/2 {
 		return
 	}
-	from, to := run(l.log, n/2)
+	// Where times rise, nothing more is to come before the newest.
+	middle := n / 2
+	if i == len(q.leaves)-1 && newest == l.log[n-1].At {
+		middle = n - n/8
+	}
+	from, to := run(l.log, middle)
 	parts := []leafFrom[K, N]{q.leaves[i]}
-	if to-from > leafSize/2 {
+	switch {
+	case to-from > leafSize/2:
 		parts = append(parts, q.groupOf(l.log[from:to]))
 		if to < n {
 			parts = append(parts, q.cutOff(l, to))
 		}
 		clear(l.log[from:])
 		l.log, l.settled = l.log[:from], from
-	} else if from == 0 {
+	case from == 0:
 		parts = append(parts, q.cutOff(l, to))
-	} else {
+	default:
 		parts = append(parts, q.cutOff(l, from))
 	}
 	if len(l.log) == 0 {
