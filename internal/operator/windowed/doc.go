@@ -8,10 +8,13 @@
 //	slices    sliding and cumulating windows: a table of keys per slice of
 //	          time, put together when a window fires
 //	sessions  merging windows: a short list of sessions per key
+//	general   everything else: triggers, evictors, assigners that look at
+//	          values, functions with state
 //
-// None of them keeps a timer per key and window. Windows are ordered by their
+// The first three keep no timer per key and window. Windows are ordered by their
 // end, and a watermark walks from the last one fired to the new end, so a
-// record costs one table access and never a timer.
+// record costs one table access and never a timer. The general operator has what
+// Flink's has: a list of windows per key, with timers, asked one by one.
 //
 // The rules of assigners are in package window. How results travel is package
 // exchange's business, and when to call an operator package task's.

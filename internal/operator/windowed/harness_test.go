@@ -154,18 +154,37 @@ func openHarness(t testing.TB, op operator.Operator) *harness {
 		op: op, out: &recorder{}, clock: &testClock{}, metrics: metric.NewOperator("windows", ""),
 		hash: hasher(t), pool: exchange.NewKeyedPool[string, element](),
 	}
-	if err := op.Open(h.runtime(), h.out); err != nil {
+	h.open(t)
+	t.Cleanup(func() { h.close(t) })
+	return h
+}
+
+func (h *harness) open(t testing.TB) {
+	t.Helper()
+	if err := h.op.Open(h.runtime(), h.out); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := op.Close(); err != nil {
-			t.Error(err)
-		}
-		if len(h.clock.timers) > 0 {
-			t.Errorf("%d timers of the clock left after Close", len(h.clock.timers))
-		}
-	})
-	return h
+}
+
+func (h *harness) close(t testing.TB) {
+	t.Helper()
+	if err := h.op.Close(); err != nil {
+		t.Error(err)
+	}
+	if len(h.clock.timers) > 0 {
+		t.Errorf("%d timers of the clock left after Close", len(h.clock.timers))
+	}
+}
+
+// restore closes the operator and goes on with another one, which takes over its
+// state: keys, windows and timers, but neither watermark nor clock.
+func (h *harness) restore(t testing.TB, op operator.Operator) {
+	t.Helper()
+	h.close(t)
+	*h.clock = testClock{early: h.clock.early}
+	op.(interface{ adopt(operator.Operator) }).adopt(h.op)
+	h.op = op
+	h.open(t)
 }
 
 func (h *harness) runtime() *operator.Runtime {

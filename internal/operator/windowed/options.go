@@ -54,7 +54,38 @@ type Context[K comparable] struct {
 	Key    K
 	Window window.TimeWindow
 	Timing window.Timing
+
+	// windowState and keyState are set by the general operator only, and
+	// windowState only if windows do not merge.
+	windowState, keyState *window.Scope
 }
+
+// WindowState returns the function's state of this key and window. It goes when the
+// window does. It fails with merging windows, and if the operator was built without
+// state (spec windows 2.9).
+func (c *Context[K]) WindowState() (*window.Scope, error) {
+	if c.windowState == nil && c.keyState != nil {
+		return nil, errMergingState
+	}
+	if c.windowState == nil {
+		return nil, errNoState
+	}
+	return c.windowState, nil
+}
+
+// KeyState returns the function's state of this key, which all windows share and
+// which stays. It fails if the operator was built without state.
+func (c *Context[K]) KeyState() (*window.Scope, error) {
+	if c.keyState == nil {
+		return nil, errNoState
+	}
+	return c.keyState, nil
+}
+
+var (
+	errNoState      = errors.New("the window function has no state: ask for it when the operator is built")
+	errMergingState = errors.New("merging windows have no state of their own: use that of the key (spec windows 2.9)")
+)
 
 // Function is a window function that sees the elements of a pane. It is called
 // once per subtask and returns the function for every pane, which may range
