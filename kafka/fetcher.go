@@ -139,6 +139,9 @@ func (f *fetcher) add(splits []connector.Split) error {
 			return fmt.Errorf("kafka source: split %q is a %T, not a kafka.Split", cs.ID(), cs)
 		}
 		s := &split{Split: ks, id: ks.ID(), tail: tail{at: ks.Start}}
+		if s.Start < 0 {
+			return fmt.Errorf("kafka source: split %s starts at offset %d; want 0 or more", s.id, s.Start)
+		}
 		if f.byID[s.id] != nil {
 			return fmt.Errorf("kafka source: split %s is added twice", s.id)
 		}
@@ -195,20 +198,38 @@ func (f *fetcher) fetchLoop(ctx context.Context) {
 // checkErrors returns the first error that retrying does not heal, and whether
 // there are others. The client hides most of those.
 func (f *fetcher) checkErrors(fetches kgo.Fetches) (transient bool, fatal error) {
+	var passing trouble
 	fetches.EachError(func(topic string, num int32, err error) {
 		p := partition{topic, num}
-		if isTransient(err) {
-			transient = true
-			if f.seldom.allow("fetch " + p.String()) {
-				f.log.Warn("fetching failed and is retried", "partition", p.String(), "offset", f.position(p), "err", err)
-			}
-			return
-		}
-		if fatal == nil {
+		switch {
+		case isTransient(err):
+			passing.add(p, err)
+		case fatal == nil:
 			fatal = f.explain(p, err)
 		}
 	})
-	return transient, fatal
+	passing.report(f, "fetching failed and is retried")
+	return passing.count > 0, fatal
+}
+
+// trouble adds up what will be retried, for one line in the log.
+type trouble struct {
+	count int
+	first partition
+	err   error
+}
+
+func (t *trouble) add(p partition, err error) {
+	if t.count == 0 {
+		t.first, t.err = p, err
+	}
+	t.count++
+}
+
+func (t *trouble) report(f *fetcher, message string) {
+	if t.count > 0 && f.seldom.allow(message) {
+		f.log.Warn(message, "partitions", t.count, "first", t.first.String(), "offset", f.position(t.first), "err", t.err)
+	}
 }
 
 // isTransient reports whether an error of a fetch may pass. The client reports

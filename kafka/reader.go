@@ -177,17 +177,17 @@ func (r *reader[T]) Positions(yield func(splitID string, next, end int64)) {
 // clock: asOf stands still while brokers do not answer, and while a transaction
 // is open. It may be called from any goroutine.
 func (r *reader[T]) CaughtUp(yield func(splitID string, caughtUp bool, since, asOf time.Time)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range r.splits {
+	for _, s := range r.snapshot() {
 		if s.finished.Load() {
 			continue
 		}
-		if t := s.tail; t.at == s.next.Load() && !t.since.IsZero() {
-			yield(s.id, true, t.since, t.asOf)
-		} else {
-			yield(s.id, false, time.Time{}, time.Time{})
+		r.mu.Lock()
+		t := s.tail
+		r.mu.Unlock()
+		if t.at != s.next.Load() || t.since.IsZero() {
+			t = tail{}
 		}
+		yield(s.id, !t.since.IsZero(), t.since, t.asOf)
 	}
 }
 

@@ -241,6 +241,7 @@ func (c *sourceConfig) readerOptions() (base, fixed []kgo.Opt) {
 		isolation = kgo.ReadCommitted()
 	}
 	fixed = []kgo.Opt{
+		kgo.ConsumerGroup(""),
 		kgo.FetchIsolationLevel(isolation),
 		// Control records say how far a partition is read when nothing but
 		// transaction markers is left.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/lowwater/lowwater/connector"
@@ -325,6 +326,32 @@ func TestSeveralSubtasks(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, all); diff != "" {
 		t.Errorf("values (-want +got):\n%s", diff)
+	}
+}
+
+// TestLeadersMove moves partitions between brokers while they are read. In a
+// bubble the client would spin for ever: it asks the old leader again until its
+// metadata loop has slept for 10 ms.
+func TestLeadersMove(t *testing.T) {
+	const partitions, rounds = 4, 10
+	c := kafkatest.Start(t, kfake.Ports(9092, 9093, 9094))
+	c.CreateTopic(t, "orders", partitions)
+	s := start(t, NewSource(raw.String{}, at(c), Topics("orders")))
+	for round := range rounds {
+		for p := range int32(partitions) {
+			c.Produce(t, "orders", numbered(p, (round+1)*100)[round*100:]...)
+			if err := c.Fake.MoveTopicPartition("orders", p, (p+int32(round))%3); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.want((round + 1) * 100 * partitions)
+	}
+	for p := range partitions {
+		for i, r := range s.out.of(fmt.Sprint("orders-", p)) {
+			if want := fmt.Sprintf("%d/%d", p, i); r.Value != want {
+				t.Fatalf("record %d is %q, want %q", i, r.Value, want)
+			}
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/format/raw"
@@ -287,25 +288,31 @@ func TestSlowJobStopsFetching(t *testing.T) {
 }
 
 func TestTopicDeletedWhileReading(t *testing.T) {
-	for _, when := range []string{"with records", "empty"} {
-		t.Run(when, func(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		records int
+		kafka   *kversion.Versions
+	}{
+		{"with records", 5, kversion.Stable()},
+		{"empty", 0, kversion.Stable()},
+		{"before topics had IDs", 5, kversion.V2_7_0()},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := kafkatest.Start(t)
+				c := kafkatest.Start(t, kfake.MaxVersions(tt.kafka))
 				c.CreateTopic(t, "orders", 1)
-				n := 0
-				if when == "with records" {
-					n = 5
-					c.Produce(t, "orders", numbered(0, n)...)
+				if tt.records > 0 {
+					c.Produce(t, "orders", numbered(0, tt.records)...)
 				}
 				s := start(t, NewSource(raw.String{}, at(c), Topics("orders")))
-				s.want(n)
+				s.want(tt.records)
 				time.Sleep(5 * time.Second)
 				if err := c.Fake.DeleteTopic("orders"); err != nil {
 					t.Fatal(err)
 				}
 				began := time.Now()
 				err := s.fails()
-				if missing := mentions(err, "orders", fmt.Sprintf("offset %d", n), "deleted"); missing != "" {
+				if missing := mentions(err, "orders", fmt.Sprintf("offset %d", tt.records), "deleted"); missing != "" {
 					t.Errorf("error %q does not mention %s", err, missing)
 				}
 				if took := time.Since(began); took > 45*time.Second {

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -91,34 +92,34 @@ func (f *fetcher) watch(ctx context.Context, quiet []*split) {
 	if ctx.Err() == context.Canceled {
 		return
 	}
+	var silent trouble
 	probes := 0
 	for i, s := range quiet {
 		end, seen := ends[parts[i]], visible[parts[i]]
-		if end.err == nil {
-			end.err = seen.err
+		if err := cmp.Or(end.err, seen.err); err != nil {
+			silent.add(parts[i], err)
+			f.noteError(s, err)
+			continue
 		}
-		stuck := f.note(s, end, seen.offset, asked)
+		stuck := f.note(s, end.offset, seen.offset, asked)
 		if stuck && f.starving.Load() && probes < maxProbes {
 			probes++
 			f.findGap(ctx, s, seen.offset)
 		}
 	}
+	silent.report(f, "where partitions end is unknown; asking again")
 }
 
-// note records one answer and reports whether the split stands still before its
+// note records an answer and reports whether the split stands still before its
 // visible end.
-func (f *fetcher) note(s *split, end listed, visible int64, asked time.Time) (stuck bool) {
+func (f *fetcher) note(s *split, end, visible int64, asked time.Time) (stuck bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now, t := time.Now(), &s.tail
-	if end.err != nil {
-		f.noteError(s, end.err, now)
-		return false
-	}
 	t.unknownSince = time.Time{}
 	s.end.Store(visible)
 	switch {
-	case t.at != end.offset:
+	case t.at != end:
 		t.since, t.asOf = time.Time{}, time.Time{}
 	case t.since.IsZero():
 		t.since, t.asOf = now, now
@@ -128,19 +129,19 @@ func (f *fetcher) note(s *split, end listed, visible int64, asked time.Time) (st
 	return t.at < visible && t.checks >= stuckChecks
 }
 
-// noteError is called with mu held.
-func (f *fetcher) noteError(s *split, err error, now time.Time) {
-	if f.seldom.allow("watch " + s.id) {
-		f.log.Warn("the end of a partition is unknown; asking again", "partition", s.id, "offset", s.tail.at, "err", err)
-	}
-	switch {
+// noteError fails the reading if the error says for long that there is no such
+// topic.
+func (f *fetcher) noteError(s *split, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch now, t := time.Now(), &s.tail; {
 	case !isUnknownTopic(err):
-		s.tail.unknownSince = time.Time{}
-	case s.tail.unknownSince.IsZero():
-		s.tail.unknownSince = now
-	case now.Sub(s.tail.unknownSince) >= unknownTopicGrace && f.err == nil:
+		t.unknownSince = time.Time{}
+	case t.unknownSince.IsZero():
+		t.unknownSince = now
+	case now.Sub(t.unknownSince) >= unknownTopicGrace && f.err == nil:
 		f.err = fmt.Errorf("kafka source: %s was deleted while it was read, at offset %d: %w; create it, or remove it from Topics",
-			s.id, s.tail.at, err)
+			s.id, t.at, err)
 		f.signal()
 	}
 }
@@ -153,9 +154,9 @@ func (f *fetcher) findGap(ctx context.Context, s *split, end int64) {
 	from := s.next.Load()
 	to, err := f.probe(ctx, partition{s.Topic, s.Partition}, from, end)
 	if err != nil {
-		if f.seldom.allow("probe " + s.id) {
-			f.log.Warn("looking for records failed; trying again", "partition", s.id, "offset", from, "err", err)
-		}
+		var failed trouble
+		failed.add(partition{s.Topic, s.Partition}, err)
+		failed.report(f, "looking for records failed; trying again")
 		return
 	}
 	if to > from {

@@ -8,6 +8,9 @@
 //
 //	go test -tags synctests ./...
 //
+// Do not move partitions between brokers in a bubble: the client asks the old
+// leader again and again until 10 ms have passed, and there they never do.
+//
 // It is not a benchmark's broker: the network copies through pipes.
 package kafkatest
 
