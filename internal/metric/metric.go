@@ -80,11 +80,34 @@ type Task struct {
 }
 
 // Timer adds up the time spent in one state; the task is in exactly one state
-// at a time.
-type Timer struct{ total atomic.Int64 }
+// at a time. The time that the state has lasted so far counts.
+type Timer struct {
+	total atomic.Int64
+	// since is the time from epoch to the last Start, 0 after Stop.
+	since atomic.Int64
+}
 
-func (t *Timer) Add(d time.Duration)  { t.total.Store(t.total.Load() + int64(d)) }
-func (t *Timer) Total() time.Duration { return time.Duration(t.total.Load()) }
+// epoch is an instant to count from.
+var epoch = time.Now()
+
+// Start begins to count.
+func (t *Timer) Start(now time.Time) { t.since.Store(int64(now.Sub(epoch))) }
+
+// Stop ends what Start began.
+func (t *Timer) Stop(now time.Time) {
+	t.total.Store(t.total.Load() + int64(now.Sub(epoch)) - t.since.Load())
+	t.since.Store(0)
+}
+
+// Total returns the time counted. It may be called by any goroutine, and misses a
+// state that ends at the very moment.
+func (t *Timer) Total() time.Duration {
+	total := t.total.Load()
+	if since := t.since.Load(); since != 0 {
+		total += int64(time.Since(epoch)) - since
+	}
+	return time.Duration(total)
+}
 
 // SplitState says how a split takes part in event time.
 type SplitState int32

@@ -25,20 +25,22 @@ const (
 type meter struct {
 	metrics   *metric.Task
 	current   state
-	since     time.Time
 	listeners []operator.BackPressured
 }
 
-func newMeter(m *metric.Task) *meter { return &meter{metrics: m, since: time.Now()} }
+// start and stop enclose the life of the task.
+func (m *meter) start() { m.timer(m.current).Start(time.Now()) }
+func (m *meter) stop()  { m.timer(m.current).Stop(time.Now()) }
 
 func (m *meter) enter(next state) {
 	if next == m.current {
 		return
 	}
 	now := time.Now()
-	m.timer(m.current).Add(now.Sub(m.since))
+	m.timer(m.current).Stop(now)
+	m.timer(next).Start(now)
 	previous := m.current
-	m.current, m.since = next, now
+	m.current = next
 	if previous < softBackPressured && next < softBackPressured {
 		return
 	}

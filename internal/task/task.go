@@ -82,7 +82,7 @@ const mailboxSize = 16
 func New(ctx context.Context, m *metric.Task, wire func(*exchange.Outbox) Config) *Task {
 	t := &Task{
 		clock: newClock(),
-		meter: newMeter(m),
+		meter: &meter{metrics: m},
 		mail:  make(chan func() error, mailboxSize),
 		ctx:   ctx,
 		ended: make(chan struct{}),
@@ -191,6 +191,8 @@ func (t *Task) Stop(ctx context.Context) {
 func (t *Task) Run() (err error) {
 	defer close(t.ended)
 	defer t.clock.stop()
+	t.meter.start()
+	defer t.meter.stop()
 	defer func() { err = t.close(err) }()
 	defer func() {
 		if v := recover(); v != nil {
