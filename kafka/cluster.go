@@ -15,7 +15,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-const retryInterval = 250 * time.Millisecond
+const (
+	retryInterval = 250 * time.Millisecond
+	// newTopicGrace is how long a topic that was just created may be unknown to
+	// a broker.
+	newTopicGrace = time.Second
+)
 
 // cluster asks Kafka about topics, and explains what goes wrong.
 type cluster struct {
@@ -44,6 +49,7 @@ func (c *cluster) errorf(format string, args ...any) error {
 // topic that was just created time to become known.
 func (c *cluster) metadata(ctx context.Context, topics ...string) (*kmsg.MetadataResponse, error) {
 	req := metadataRequest(topics...)
+	began := time.Now()
 	for {
 		resp, err := req.RequestWith(ctx, c.client)
 		if err != nil {
@@ -52,7 +58,7 @@ func (c *cluster) metadata(ctx context.Context, topics ...string) (*kmsg.Metadat
 		}
 		transient := slices.ContainsFunc(resp.Topics, func(t kmsg.MetadataResponseTopic) bool {
 			err := kerr.ErrorForCode(t.ErrorCode)
-			return kerr.IsRetriable(err) && !isUnknownTopic(err)
+			return kerr.IsRetriable(err) && (!isUnknownTopic(err) || time.Since(began) < newTopicGrace)
 		})
 		if !transient || !wait(ctx, retryInterval) {
 			return resp, nil
