@@ -34,6 +34,9 @@ type fetcher struct {
 	seldom    occasionally
 	// starving is set while the subtask waits for records.
 	starving atomic.Bool
+	// fresh is set once the ends of splits were asked for by someone who relies on
+	// them, not only shows them.
+	fresh atomic.Bool
 
 	mu     sync.Mutex // guards what follows
 	splits []*split

@@ -175,8 +175,10 @@ func (r *reader[T]) Positions(yield func(splitID string, next, end int64)) {
 // their ends. caughtUp means that every record of the split has been passed on
 // and that nothing was appended from since to asOf, both on this machine's
 // clock: asOf stands still while brokers do not answer, and while a transaction
-// is open. It may be called from any goroutine.
+// is open. From the first call on brokers are asked about every quiet split once a
+// second. It may be called from any goroutine.
 func (r *reader[T]) CaughtUp(yield func(splitID string, caughtUp bool, since, asOf time.Time)) {
+	r.fresh.Store(true)
 	for _, s := range r.snapshot() {
 		if s.finished.Load() {
 			continue

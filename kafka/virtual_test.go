@@ -224,6 +224,38 @@ func TestCaughtUp(t *testing.T) {
 	})
 }
 
+// TestQuietSplitsAreAskedAboutSeldom: but every second once someone relies on the
+// answers.
+func TestQuietSplitsAreAskedAboutSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := kafkatest.Start(t)
+		c.CreateTopic(t, "orders", 2)
+		c.Produce(t, "orders", numbered(0, 3)...)
+		s := start(t, NewSource(raw.String{}, at(c), Topics("orders")))
+		s.want(3)
+		var asked atomic.Int64
+		c.Fake.ControlKey(int16(kmsg.ListOffsets), func(kmsg.Request) (kmsg.Response, error, bool) {
+			c.Fake.KeepControl()
+			asked.Add(1)
+			return nil, nil, false
+		})
+		time.Sleep(time.Hour)
+		if n := asked.Load(); n > 200 {
+			t.Errorf("asked %d times about two partitions in a quiet hour, want about once a minute about each", n)
+		}
+		if p := caughtUp(s)["orders-0"]; !p.caughtUp || p.asOf.Sub(p.since) < 58*time.Minute {
+			t.Errorf("after a quiet hour: %+v", p)
+		}
+		asked.Store(0)
+		time.Sleep(time.Minute)
+		if n := asked.Load(); n < 59 || n > 61 {
+			t.Errorf("asked %d times in a minute although the answers matter", n)
+		}
+		c.Produce(t, "orders", numbered(0, 1)...)
+		s.want(4)
+	})
+}
+
 // TestOpenTransactionIsNotCaughtUp: there is something to come.
 func TestOpenTransactionIsNotCaughtUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -12,8 +12,11 @@ import (
 )
 
 const (
-	// watchInterval is how often brokers are asked about quiet splits.
-	watchInterval = time.Second
+	// watchInterval is how often brokers are asked about quiet splits. Those that have
+	// caught up are asked about ever more seldom, at last every maxWatchInterval: what
+	// is appended to them comes without a question.
+	watchInterval    = time.Second
+	maxWatchInterval = time.Minute
 	// watchTimeout bounds one round of questions.
 	watchTimeout = 5 * time.Second
 	// unknownTopicGrace is how long a topic may be unknown before it counts as
@@ -34,6 +37,8 @@ type tail struct {
 	// since and asOf are the times of the first and the last answer that
 	// showed the position to be the end; zero if the last answer did not.
 	since, asOf time.Time
+	// ask is when to ask next, unless answers are to be fresh.
+	ask time.Time
 	// unknownSince is when the topic became unknown, zero if it is known.
 	unknownSince time.Time
 }
@@ -62,6 +67,7 @@ func (f *fetcher) watchLoop(ctx context.Context) {
 func (f *fetcher) quietSplits() []*split {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	now, fresh := time.Now(), f.fresh.Load()
 	var quiet []*split
 	for _, s := range f.splits {
 		if s.finished.Load() || s.paused.Load() {
@@ -71,8 +77,10 @@ func (f *fetcher) quietSplits() []*split {
 			s.tail = tail{at: at}
 			continue
 		}
-		s.tail.checks++
-		quiet = append(quiet, s)
+		if fresh || !now.Before(s.tail.ask) {
+			s.tail.checks++
+			quiet = append(quiet, s)
+		}
 	}
 	return quiet
 }
@@ -125,6 +133,7 @@ func (f *fetcher) note(s *split, end, visible int64, asked time.Time) (stuck boo
 		t.since, t.asOf = now, now
 	default:
 		t.asOf = asked
+		t.ask = asked.Add(min(asked.Sub(t.since)/8, maxWatchInterval))
 	}
 	return t.at < visible && t.checks >= stuckChecks
 }
