@@ -33,7 +33,11 @@ type general[K comparable, T, A any] struct {
 
 func (o *general[K, T, A]) Open(rt *operator.Runtime, out operator.Output) error {
 	o.at.o = o
-	return o.open(rt, out, o.onClock, o.onSilence)
+	if err := o.open(rt, out, o.onClock, o.onSilence); err != nil {
+		return err
+	}
+	o.setAlarm() // for restored timers
+	return nil
 }
 
 func (o *general[K, T, A]) Process(_ int, p exchange.Payload) error {

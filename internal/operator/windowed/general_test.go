@@ -348,9 +348,12 @@ func contextClear(c *Context[string]) error {
 	if err != nil {
 		return err
 	}
-	firings, _ := windowFirings.Get(state)
+	firings := "null" // the window has not fired
+	if n, ok := windowFirings.Get(state); ok {
+		firings = strconv.Itoa(n)
+	}
 	operator.Side[string](c.Element, functionOutput).Append(
-		fmt.Sprintf("cleared %d,%d firings=%d", c.Window.Start, c.Window.End, firings), c.Timestamp, 0)
+		fmt.Sprintf("cleared %d,%d firings=%s", c.Window.Start, c.Window.End, firings), c.Timestamp, 0)
 	return nil
 }
 
@@ -378,11 +381,21 @@ func TestGeneralMatchesModel(t *testing.T) {
 	})
 }
 
-// Nothing is left of keys whose windows are gone.
+// Nothing is left of keys whose windows are gone, not even state that the function
+// has not cleared.
 func TestGeneralForgets(t *testing.T) {
+	remember := func(c *Context[string], out *operator.Emitter[firing]) func(iter.Seq[element]) error {
+		list := listFunction(c, out)
+		return func(elements iter.Seq[element]) error {
+			if state, err := c.WindowState(); err == nil {
+				windowFirings.Set(state, 1)
+			}
+			return list(elements)
+		}
+	}
 	rapid.Check(t, func(r *rapid.T) {
 		s := drawScenario(r)
-		op := GeneralProcess(General[string, element]{Options: s.options(), State: true}, listFunction)
+		op := GeneralProcess(General[string, element]{Options: s.options(), State: true}, remember)
 		h := openHarness(t, op)
 		for _, step := range s.steps {
 			h.apply(r, step, true, 1024)
@@ -465,6 +478,42 @@ func TestStateErrors(t *testing.T) {
 		h.mustAdvance(t, 10_000)
 		if got := len(h.take().main); got != 1 {
 			t.Errorf("%v: %d firings, want 1", test.general.Assigner, got)
+		}
+	}
+}
+
+// An element whose own window is the same as one that has been merged away leaves
+// the contents of the session alone. In Flink they are lost.
+func TestDynamicSessionKeepsItsContents(t *testing.T) {
+	gaps := window.DynamicSession(func(e element) time.Duration { return millis(int64(e.Value)) })
+	h := openHarness(t, GeneralProcess(General[string, element]{ElementAssigner: gaps}, listFunction))
+	h.mustProcess(t,
+		timed{element{"k", 10}, 0, 0},
+		timed{element{"k", 15}, 5, 0}, // the session is now [0, 20)
+		timed{element{"k", 20}, 0, 0}) // and this one's own window, too
+	h.mustAdvance(t, 19)
+	if diff := cmp.Diff([]string{"k [0, 20) [10 15 20] on-time"}, h.panes()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A processing-time session that touches the present is extended. In Flink the job
+// fails if its last millisecond is the present one.
+func TestSessionThatEndsNowIsExtended(t *testing.T) {
+	a := window.Session(time.Millisecond).ProcessingTime()
+	for _, op := range []operator.Operator{
+		Process(Options{Assigner: a}, listFunction),
+		GeneralProcess(General[string, element]{Options: Options{Assigner: a}, State: true}, listFunction),
+	} {
+		h := openHarness(t, op)
+		h.mustProcess(t, timed{element{"k", 1}, 0, 0})
+		h.clock.now = 1 // the timer has not been called yet
+		h.mustProcess(t, timed{element{"k", 2}, 0, 0})
+		if err := h.clock.set(2); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"k [0, 2) [1 2] on-time"}, h.panes()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
 }
