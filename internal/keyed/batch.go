@@ -40,6 +40,21 @@ func (t *Table[K, V]) upsertChunk(hashes []uint64, keys []K, at []int32) {
 	}
 }
 
+// Touch brings near what looking up keys with these hashes will read, if the
+// table is so large that it is not near anyway. It changes nothing.
+func (t *Table[K, V]) Touch(hashes []uint64) {
+	const near = 16 // segments
+	if len(t.directory) < near {
+		return
+	}
+	var at [chunk]int32
+	for len(hashes) > 0 {
+		n := min(chunk, len(hashes))
+		t.guess(hashes[:n], at[:n])
+		hashes = hashes[n:]
+	}
+}
+
 // guess writes for each hash the number of the first entry with the same table
 // half, or -1, and touches what comparing the keys will read. The loops that
 // touch have no branch that depends on it, so that the reads overlap.

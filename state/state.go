@@ -1,0 +1,68 @@
+// Package state is the vocabulary of keyed state: the kinds of state that a
+// keyed function may keep for each key, the descriptors that declare them, and
+// time-to-live.
+//
+// It holds declarations only. Where values live, how they expire and how they
+// become part of a snapshot is internal/keyed's.
+//
+// A function declares a state once, when it is opened, and then uses it for one
+// record or timer after the other: each use reads and writes the value of the
+// current key (spec windows 5.2). States are not safe for concurrent use and
+// must not be used outside of the function's calls.
+package state
+
+import "iter"
+
+// ValueState is one value per key.
+type ValueState[V any] interface {
+	// Get returns the value; ok is false if none is set.
+	Get() (v V, ok bool)
+	Set(V)
+	Clear()
+}
+
+// ListState is a list per key. A key without one has the empty list.
+type ListState[V any] interface {
+	// Get returns the elements in the order in which they were added. The slice
+	// is valid until the next use of the state and must not be changed.
+	Get() []V
+	Add(V)
+	// AddAll copies the elements to the end of the list.
+	AddAll([]V)
+	// Set replaces the list by a copy of the elements; none clears it.
+	Set([]V)
+	Clear()
+}
+
+// MapState is a map per key. A key without one has the empty map.
+type MapState[K comparable, V any] interface {
+	// Get returns the value of an entry; ok is false if there is none.
+	Get(K) (v V, ok bool)
+	Contains(K) bool
+	Put(K, V)
+	Remove(K)
+	// All visits the entries, in an order that depends only on the calls made.
+	// Meanwhile only the entry being visited may be put or removed.
+	All() iter.Seq2[K, V]
+	// IsEmpty reports whether there are no entries. It does not ask whether
+	// those that there are have expired.
+	IsEmpty() bool
+	Clear()
+}
+
+// ReducingState combines all values added for a key into one.
+type ReducingState[V any] interface {
+	// Get returns the combined value; ok is false if none was added.
+	Get() (v V, ok bool)
+	Add(V)
+	Clear()
+}
+
+// AggregatingState folds all values added for a key into an accumulator, whose
+// result it returns.
+type AggregatingState[In, Out any] interface {
+	// Get returns the result; ok is false if nothing was added.
+	Get() (out Out, ok bool)
+	Add(In)
+	Clear()
+}
