@@ -41,8 +41,9 @@ type Culprit struct {
 	Operator   string   `json:"operator"`
 	Key        string   `json:"key"`
 	Paused     []string `json:"paused"`
-	// Numbers are the others, such as "gap_ms".
-	Numbers map[string]int64 `json:",embed"`
+	// Facts are the others, mostly numbers, such as "gap_ms". Which there are depends
+	// on the cause.
+	Facts map[string]jsontext.Value `json:",embed"`
 }
 
 // AfterFix is a change of the scenario and what the job then produces.

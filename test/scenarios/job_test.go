@@ -206,7 +206,7 @@ func (c *collector) fire(operator string, p window.Pane[string, int64]) {
 	defer c.mu.Unlock()
 	c.windows = append(c.windows, FiredWindow{
 		Operator: operator, Key: p.Key, Start: p.Window.Start, End: p.Window.End, Count: p.Value,
-		FiredAtMillis: time.Since(c.start).Milliseconds(),
+		FiredAtMillis: (time.Since(c.start) + early).Milliseconds(),
 	})
 }
 

@@ -31,7 +31,7 @@ func TestScenario(t *testing.T) {
 	for _, dir := range dirs() {
 		all, err := Load(dir)
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err) // and replay the others
 		}
 		for _, s := range all {
 			t.Run(s.Name, func(t *testing.T) { table.replay(t, s) })
@@ -115,7 +115,7 @@ func replay(t *testing.T, s *Scenario) *Results {
 	producer.appendUntil(t, stop)
 	// Just behind a probe at the last instant.
 	synctest.Sleep(time.Until(stop.Add(early)))
-	watermarks := windowWatermarks(s, job.Status())
+	watermarks, late := windowNumbers(s, job.Status())
 	synctest.Sleep(time.Millisecond)
 	close(end)
 	if err := job.Wait(); err != nil {
@@ -124,7 +124,11 @@ func replay(t *testing.T, s *Scenario) *Results {
 	for key := range out.unrouted {
 		t.Errorf("no routing for key %q", key)
 	}
-	return out.results(s, watermarks)
+	results := out.results(s, watermarks)
+	if late != results.LateTotal {
+		t.Errorf("the job has counted %d late records, %d came out", late, results.LateTotal)
+	}
+	return results
 }
 
 // kafkaSource returns the connector's source of a topic.
@@ -198,9 +202,10 @@ func readTimes(records []Record, start time.Time) map[string][]time.Time {
 	return times
 }
 
-// windowWatermarks returns the input watermarks of the window operators.
-func windowWatermarks(s *Scenario, status lowwater.JobStatus) map[string]Instant {
-	watermarks := map[string]Instant{}
+// windowNumbers returns the input watermarks of the window operators, and the late
+// records that they have counted.
+func windowNumbers(s *Scenario, status lowwater.JobStatus) (watermarks map[string]Instant, late int64) {
+	watermarks = map[string]Instant{}
 	for i := range s.Job.Operators {
 		if o := &s.Job.Operators[i]; o.Kind == Window {
 			watermarks[o.ID] = Max
@@ -211,11 +216,12 @@ func windowWatermarks(s *Scenario, status lowwater.JobStatus) map[string]Instant
 			for _, o := range sub.Operators {
 				if w, ok := watermarks[o.Name]; ok {
 					watermarks[o.Name] = min(w, Instant(o.CurrentInputWatermark))
+					late += o.LateRecords
 				}
 			}
 		}
 	}
-	return watermarks
+	return watermarks, late
 }
 
 // report tells how long the replays took.
