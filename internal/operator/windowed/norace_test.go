@@ -1,0 +1,5 @@
+//go:build !race
+
+package windowed
+
+const raceEnabled = false
