@@ -1,5 +1,0 @@
-//go:build !race
-
-package windowed
-
-const raceEnabled = false
