@@ -302,21 +302,13 @@ func TestStatesDoNotAllocate(t *testing.T) {
 
 var keysOf = [3]int{1, 2, 3}
 
-// BenchmarkValueState counts records by key with Get and Set, keys one by one
-// after touching the batch, and the same with a map of pointers.
+// BenchmarkValueState counts records by key with Get and Set, key by key after
+// touching the batch, and the same with a map of pointers, in turn.
 func BenchmarkValueState(b *testing.B) {
 	for _, distinct := range []int{1000, 1_000_000} {
 		in := newUpsertInput(b, distinct, max(2*distinct, 1<<17)/benchBatch*benchBatch)
-		run := func(name string, batch func(hashes []uint64, keys []string)) {
-			b.Run(fmt.Sprintf("keys=%d/%s", distinct, name), func(b *testing.B) {
-				in.each(len(in.keys), batch)
-				b.ReportAllocs()
-				b.ResetTimer()
-				in.each(b.N, batch)
-			})
-		}
 		boxed := map[string]*int64{}
-		run("map", func(_ []uint64, keys []string) {
+		turns := []turn{{"map-pointer", func(_ []uint64, keys []string) {
 			for _, k := range keys {
 				v := boxed[k]
 				if v == nil {
@@ -325,15 +317,14 @@ func BenchmarkValueState(b *testing.B) {
 				}
 				*v++
 			}
-		})
-		boxed = nil
-		for name, ttl := range map[string]state.TTL{"state": {}, "state=ttl": {After: time.Hour}} {
+		}}}
+		for _, ttl := range []state.TTL{{}, {After: time.Hour}} {
 			backend := NewBackend[string]()
 			count, err := backend.Value(state.Value[int64]("count", state.WithTTL(ttl)))
 			if err != nil {
 				b.Fatal(err)
 			}
-			run(name, func(hashes []uint64, keys []string) {
+			turns = append(turns, turn{fmt.Sprintf("ttl=%v", ttl.After), func(hashes []uint64, keys []string) {
 				backend.Touch(hashes)
 				for i, k := range keys {
 					backend.SetCurrentKey(hashes[i], k)
@@ -341,7 +332,8 @@ func BenchmarkValueState(b *testing.B) {
 					count.Set(n + 1)
 				}
 				backend.CleanUp(benchBatch / 8)
-			})
+			}})
 		}
+		b.Run(fmt.Sprintf("keys=%d", distinct), func(b *testing.B) { in.takeTurns(b, turns) })
 	}
 }

@@ -24,9 +24,12 @@ func (t *Table[K, V]) UpsertBatch(hashes []uint64, keys []K, at []int32) {
 }
 
 func (t *Table[K, V]) upsertChunk(hashes []uint64, keys []K, at []int32) {
-	t.guess(hashes, at)
+	far := t.isFar()
+	if far {
+		t.guess(hashes, at)
+	}
 	for i, hash := range hashes {
-		if n := at[i]; n >= 0 {
+		if n := at[i]; far && n >= 0 {
 			if e := t.entry(uint32(n)); e.Hash == hash && t.same(e.Key, keys[i]) {
 				continue
 			}
@@ -40,11 +43,14 @@ func (t *Table[K, V]) upsertChunk(hashes []uint64, keys []K, at []int32) {
 	}
 }
 
+// isFar reports whether the table is so large that the processor's nearest
+// caches do not hold it.
+func (t *Table[K, V]) isFar() bool { return len(t.directory) >= 16 }
+
 // Touch brings near what looking up keys with these hashes will read, if the
 // table is so large that it is not near anyway. It changes nothing.
 func (t *Table[K, V]) Touch(hashes []uint64) {
-	const near = 16 // segments
-	if len(t.directory) < near {
+	if !t.isFar() {
 		return
 	}
 	var at [chunk]int32

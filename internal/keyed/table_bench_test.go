@@ -30,61 +30,91 @@ func newUpsertInput(b *testing.B, distinct, records int) upsertInput {
 
 const benchBatch = 1024
 
-// BenchmarkUpsert counts records by key in a warm table: the same records into a
-// Go map, key by key into a Table, and by batch into a Table. Hashing is part of
-// the map's work and not of the table's, which gets hashes with its batches.
+// BenchmarkUpsert counts records by key in a warm table: the same records into
+// Go maps, key by key into a Table, and by batch into a Table. Hashing is part of
+// the maps' work and not of the tables', which get hashes with their batches. All
+// take turns in one run, so that what else the machine does meets all of them.
 func BenchmarkUpsert(b *testing.B) {
 	for _, distinct := range []int{100, 10_000, 1_000_000, 10_000_000} {
 		in := newUpsertInput(b, distinct, max(2*distinct, 1<<17)/benchBatch*benchBatch)
-		run := func(name string, batch func(hashes []uint64, keys []string)) {
-			b.Run(fmt.Sprintf("keys=%d/%s", distinct, name), func(b *testing.B) {
-				in.each(len(in.keys), batch)
-				b.ReportAllocs()
-				b.ResetTimer()
-				in.each(b.N, batch)
-			})
-		}
-		boxed := map[string]*int64{}
-		run("map=pointer", func(_ []uint64, keys []string) {
-			for _, k := range keys {
-				v := boxed[k]
-				if v == nil {
-					v = new(int64)
-					boxed[k] = v
-				}
-				*v++
-			}
-		})
-		boxed = nil
-		flat := map[string]int64{}
-		run("map=value", func(_ []uint64, keys []string) {
-			for _, k := range keys {
-				flat[k]++
-			}
-		})
-		flat = nil
-		table := NewTable[string, int64]()
-		run("table=one", func(hashes []uint64, keys []string) {
-			for i, k := range keys {
-				v, _ := table.Upsert(hashes[i], k)
-				*v++
-			}
-		})
+		boxed, flat := map[string]*int64{}, map[string]int64{}
+		one, many := NewTable[string, int64](), NewTable[string, int64]()
 		var at [benchBatch]int32
-		run("table=batch", func(hashes []uint64, keys []string) {
-			table.UpsertBatch(hashes, keys, at[:len(keys)])
-			for _, n := range at[:len(keys)] {
-				table.At(int(n)).Value++
-			}
+		turns := []turn{
+			{"map-pointer", func(_ []uint64, keys []string) {
+				for _, k := range keys {
+					v := boxed[k]
+					if v == nil {
+						v = new(int64)
+						boxed[k] = v
+					}
+					*v++
+				}
+			}},
+			{"map-value", func(_ []uint64, keys []string) {
+				for _, k := range keys {
+					flat[k]++
+				}
+			}},
+			{"table-one", func(hashes []uint64, keys []string) {
+				for i, k := range keys {
+					v, _ := one.Upsert(hashes[i], k)
+					*v++
+				}
+			}},
+			{"table-batch", func(hashes []uint64, keys []string) {
+				many.UpsertBatch(hashes, keys, at[:len(keys)])
+				for _, n := range at[:len(keys)] {
+					many.At(int(n)).Value++
+				}
+			}},
+		}
+		b.Run(fmt.Sprintf("keys=%d", distinct), func(b *testing.B) {
+			ns := in.takeTurns(b, turns)
+			b.ReportMetric(ns[0]/ns[3], "batch:map-pointer")
+			b.ReportMetric(ns[1]/ns[3], "batch:map-value")
 		})
 	}
 }
 
-// each passes n records on in batches, again from the start when they run out.
-func (in *upsertInput) each(n int, batch func(hashes []uint64, keys []string)) {
-	for from := 0; n > 0; n -= benchBatch {
-		to := from + min(n, benchBatch)
-		batch(in.hashes[from:to], in.keys[from:to])
+// turn is one of several ways to do the same work.
+type turn struct {
+	name  string
+	batch func(hashes []uint64, keys []string)
+}
+
+// takeTurns lets each way do its part of the records in turn, after all of them
+// once for warming up, and returns and reports the nanoseconds a record of each.
+func (in *upsertInput) takeTurns(b *testing.B, turns []turn) []float64 {
+	const part = 64 * benchBatch
+	for _, t := range turns {
+		in.each(0, len(in.keys), t.batch)
+	}
+	ns := make([]float64, len(turns))
+	from, records := 0, 0
+	b.ReportAllocs()
+	for b.Loop() {
+		for i, t := range turns {
+			start := time.Now()
+			in.each(from, part, t.batch)
+			ns[i] += float64(time.Since(start))
+		}
+		from = (from + part) % len(in.keys)
+		records += part
+	}
+	for i, t := range turns {
+		ns[i] /= float64(records)
+		b.ReportMetric(ns[i], t.name+"-ns")
+	}
+	b.ReportMetric(0, "ns/op")
+	return ns
+}
+
+// each passes n records on in batches, starting at number from and again from
+// the first when they run out.
+func (in *upsertInput) each(from, n int, batch func(hashes []uint64, keys []string)) {
+	for ; n > 0; n -= benchBatch {
+		batch(in.hashes[from:from+benchBatch], in.keys[from:from+benchBatch])
 		if from += benchBatch; from == len(in.keys) {
 			from = 0
 		}
