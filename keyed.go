@@ -55,6 +55,30 @@ func (s *KeyedStream[K, T]) Window(assigner window.Assigner) *WindowedStream[K, 
 	return newWindowedStream(s, assigner)
 }
 
+// WindowBy groups the records of each key into windows that depend on the records'
+// values, such as sessions with a gap of their own (window.DynamicSession).
+func (s *KeyedStream[K, T]) WindowBy(assigner window.ElementAssigner[T]) *WindowedStream[K, T] {
+	w := &WindowedStream[K, T]{keyed: s}
+	if assigner == nil {
+		w.fail("WindowBy: the assigner is nil")
+		return w
+	}
+	w.spec.ElementAssigner = assigner
+	return w.checked("WindowBy")
+}
+
+// CountWindow groups every n records of a key. A last window with fewer never fires
+// (spec windows 1.9).
+func (s *KeyedStream[K, T]) CountWindow(n int64) *WindowedStream[K, T] {
+	return s.Window(window.Global()).Trigger(window.PurgingTrigger(window.CountTrigger(n)))
+}
+
+// SlidingCountWindow groups the last n records of a key, at every slide-th of them (spec
+// windows 1.9).
+func (s *KeyedStream[K, T]) SlidingCountWindow(n, slide int64) *WindowedStream[K, T] {
+	return s.Window(window.Global()).Trigger(window.CountTrigger(slide)).Evictor(window.CountEvictor[T](n))
+}
+
 // All is the key of streams that are windowed as a whole.
 type All struct{}
 

@@ -17,26 +17,23 @@ type Aggregator[T, A, R any] = window.Aggregator[T, A, R]
 // Count counts records.
 func Count[T any]() Aggregator[T, int64, int64] { return window.Count[T]() }
 
-// WindowedStream is a keyed stream grouped into windows. Its settings return a
-// changed copy; Reduce, Aggregate, AggregateProcess and Process make the operator.
+// WindowedStream is a keyed stream grouped into windows. Its settings return a changed
+// copy; Reduce, Aggregate, AggregateProcess and Process make the operator.
 //
 // The operator fires a window when the watermark reaches its last millisecond, or,
 // in processing time, when the clock has passed it; results carry that millisecond as
 // their timestamp (spec windows 2.4). At the end of a bounded input event-time windows
 // fire and processing-time windows that are still open do not (2.13).
 type WindowedStream[K comparable, T any] struct {
-	keyed    *KeyedStream[K, T]
-	assigner window.Assigner
-	lateness time.Duration
-	silence  time.Duration
-	late     OutputTag[T]
+	keyed *KeyedStream[K, T]
+	spec  windowed.General[K, T]
 	// all is set for WindowAll, which has one subtask.
 	all bool
 }
 
 func newWindowedStream[K comparable, T any](s *KeyedStream[K, T], assigner window.Assigner) *WindowedStream[K, T] {
 	checkAssigner(s.stream.env, assigner)
-	return &WindowedStream[K, T]{keyed: s, assigner: assigner}
+	return &WindowedStream[K, T]{keyed: s, spec: windowed.General[K, T]{Options: windowed.Options{Assigner: assigner}}}
 }
 
 func checkAssigner(env *Environment, assigner window.Assigner) {
@@ -58,7 +55,7 @@ func checkLateness(env *Environment, d time.Duration) {
 // has no effect on processing-time windows (spec windows 2.2).
 func (w WindowedStream[K, T]) AllowedLateness(d time.Duration) *WindowedStream[K, T] {
 	checkLateness(w.keyed.stream.env, d)
-	w.lateness = d
+	w.spec.AllowedLateness = d.Milliseconds()
 	return &w
 }
 
@@ -67,9 +64,9 @@ func (w WindowedStream[K, T]) AllowedLateness(d time.Duration) *WindowedStream[K
 // counted in numLateRecordsDropped (spec windows 2.3).
 func (w WindowedStream[K, T]) SideOutputLate(tag OutputTag[T]) *WindowedStream[K, T] {
 	if err := tag.validate(); err != nil {
-		w.keyed.stream.env.fail("SideOutputLate: %w", err)
+		w.fail("SideOutputLate: %w", err)
 	}
-	w.late = tag
+	w.spec.LateOutput = tag.key()
 	return &w
 }
 
@@ -83,11 +80,64 @@ func (w WindowedStream[K, T]) CloseAfterSilence(d time.Duration) *WindowedStream
 	if d <= 0 || d != d.Truncate(time.Millisecond) {
 		w.fail("CloseAfterSilence(%v): must be positive and whole milliseconds", d)
 	}
-	if w.assigner != nil && !w.assigner.IsEventTime() {
-		w.fail("CloseAfterSilence: %v does not wait for event time", w.assigner)
+	if a := w.spec.Assigner; a != nil && !a.IsEventTime() {
+		w.fail("CloseAfterSilence: %v does not wait for event time", a)
 	}
-	w.silence = d
+	w.spec.CloseAfterSilence = d.Milliseconds()
 	return &w
+}
+
+// Trigger decides when windows fire, in place of the assigner's default trigger (spec
+// windows 3).
+func (w WindowedStream[K, T]) Trigger(t window.Trigger) *WindowedStream[K, T] {
+	if t == nil {
+		w.fail("Trigger: the trigger is nil")
+		return &w
+	}
+	return w.ElementTrigger(window.ForElements[T](t))
+}
+
+// ElementTrigger is Trigger for triggers that look at values.
+func (w WindowedStream[K, T]) ElementTrigger(t window.ElementTrigger[T]) *WindowedStream[K, T] {
+	if t == nil {
+		w.fail("ElementTrigger: the trigger is nil")
+		return &w
+	}
+	w.spec.Trigger = t
+	return w.checked("Trigger")
+}
+
+// Evictor removes elements from windows when they fire. With one, a window keeps all its
+// elements, also for Reduce and Aggregate (spec windows 2.11).
+func (w WindowedStream[K, T]) Evictor(e window.Evictor[T]) *WindowedStream[K, T] {
+	if e == nil {
+		w.fail("Evictor: the evictor is nil")
+		return &w
+	}
+	w.spec.Evictor = e
+	return w.checked("Evictor")
+}
+
+// Stateful lets the window function use WindowState and KeyState of its context. clear,
+// which may be nil, is called once for each window of a key when it goes, and may write
+// to side outputs (spec windows 2.9).
+func (w WindowedStream[K, T]) Stateful(clear func(*WindowContext[K]) error) *WindowedStream[K, T] {
+	w.spec.State = true
+	if clear != nil {
+		w.spec.Clear = func(c *windowed.Context[K]) error { return clear(&WindowContext[K]{c}) }
+	}
+	return &w
+}
+
+// checked reports what does not fit together.
+func (w *WindowedStream[K, T]) checked(method string) *WindowedStream[K, T] {
+	if w.spec.Assigner == nil && w.spec.ElementAssigner == nil {
+		return w // reported already
+	}
+	if err := w.spec.Validate(); err != nil {
+		w.fail("%s: %w", method, err)
+	}
+	return w
 }
 
 // Aggregate folds the records of each key and window into one accumulator and emits a
@@ -96,13 +146,15 @@ func (w *WindowedStream[K, T]) Aggregate[A, R any](agg Aggregator[T, A, R]) *Dat
 	if agg == nil {
 		w.fail("Aggregate: the aggregator is nil")
 	}
-	return addWindow[K, T, window.Pane[K, R]](w, "Aggregate", func(o windowed.Options) operator.Operator {
-		return windowed.Aggregate[K](o, agg)
+	return addWindow[K, T, window.Pane[K, R]](w, "Aggregate", func(g windowed.General[K, T]) operator.Operator {
+		return windowed.GeneralAggregate(g, agg)
 	})
 }
 
 // Reduce combines the records of each key and window two by two, in their order, and
-// emits a pane with the result each time the window fires. combine must be associative.
+// emits a pane with the result each time the window fires. combine must be associative,
+// and on sliding and cumulating windows, whose records are combined slice by slice of
+// time, commutative as well; see window.InArrivalOrder for functions that are not.
 // V is T: the parameter is inferred, and another type is a build error.
 func (w *WindowedStream[K, T]) Reduce[V any](combine func(a, b V) V) *DataStream[window.Pane[K, V]] {
 	same, ok := any(combine).(func(a, b T) T)
@@ -112,8 +164,8 @@ func (w *WindowedStream[K, T]) Reduce[V any](combine func(a, b V) V) *DataStream
 	case same == nil:
 		w.fail("Reduce: the function is nil")
 	}
-	return addWindow[K, T, window.Pane[K, V]](w, "Reduce", func(o windowed.Options) operator.Operator {
-		return windowed.Aggregate[K](o, window.Reduce(same))
+	return addWindow[K, T, window.Pane[K, V]](w, "Reduce", func(g windowed.General[K, T]) operator.Operator {
+		return windowed.GeneralAggregate(g, window.Reduce(same))
 	})
 }
 
@@ -141,6 +193,14 @@ func (c *WindowContext[K]) CurrentWatermark() int64 { return c.context.Watermark
 // CurrentProcessingTime returns the wall clock in milliseconds.
 func (c *WindowContext[K]) CurrentProcessingTime() int64 { return c.context.Runtime().Timers.Now() }
 
+// WindowState returns the function's state of this key and window, to be used with a
+// window.State. It needs Stateful, and fails for merging windows (spec windows 2.9).
+func (c *WindowContext[K]) WindowState() (*window.Scope, error) { return c.context.WindowState() }
+
+// KeyState returns the function's state of this key, which all its windows share and which
+// stays. It needs Stateful.
+func (c *WindowContext[K]) KeyState() (*window.Scope, error) { return c.context.KeyState() }
+
 // Output emits v to a side output, with the window's last millisecond as timestamp.
 func (c *WindowContext[K]) Output[X any](tag OutputTag[X], v X) {
 	operator.Side[X](c.context.Element, tag.key()).Append(v, c.context.Timestamp, 0)
@@ -153,8 +213,8 @@ func (w *WindowedStream[K, T]) Process[R any](f ProcessWindowFunction[K, T, R]) 
 	if f == nil {
 		w.fail("Process: the function is nil")
 	}
-	return addWindow[K, T, R](w, "Process", func(o windowed.Options) operator.Operator {
-		return windowed.Process(o, windowFunction(f))
+	return addWindow[K, T, R](w, "Process", func(g windowed.General[K, T]) operator.Operator {
+		return windowed.GeneralProcess(g, windowFunction(f))
 	})
 }
 
@@ -164,8 +224,8 @@ func (w *WindowedStream[K, T]) AggregateProcess[A, V, R any](agg Aggregator[T, A
 	if agg == nil || f == nil {
 		w.fail("AggregateProcess: the aggregator or the function is nil")
 	}
-	return addWindow[K, T, R](w, "Aggregate", func(o windowed.Options) operator.Operator {
-		return windowed.AggregateProcess(o, agg, windowFunction(f))
+	return addWindow[K, T, R](w, "Aggregate", func(g windowed.General[K, T]) operator.Operator {
+		return windowed.GeneralAggregateProcess(g, agg, windowFunction(f))
 	})
 }
 
@@ -184,20 +244,21 @@ func (w *WindowedStream[K, T]) fail(format string, args ...any) {
 
 // addWindow adds a window operator. It is called with wrong settings too, which are
 // build errors: the operator is then never made.
-func addWindow[K comparable, T, R any](w *WindowedStream[K, T], function string, make func(windowed.Options) operator.Operator) *DataStream[R] {
-	o := windowed.Options{Assigner: w.assigner, AllowedLateness: w.lateness.Milliseconds(), CloseAfterSilence: w.silence.Milliseconds()}
-	if w.late.id != "" {
-		o.LateOutput = w.late.key()
-	}
+func addWindow[K comparable, T, R any](w *WindowedStream[K, T], function string, make func(windowed.General[K, T]) operator.Operator) *DataStream[R] {
+	spec := w.spec
 	n := &graph.Node{
 		Name:          "Window " + function,
-		NewOperator:   func() operator.Operator { return make(o) },
+		NewOperator:   func() operator.Operator { return make(spec) },
 		WantsConsumer: true,
 		Single:        w.all,
 	}
-	if w.assigner != nil {
-		n.Name = w.assigner.String() + " " + function
-		n.EventTime = w.assigner.IsEventTime()
+	switch {
+	case spec.ElementAssigner != nil:
+		n.Name = spec.ElementAssigner.String() + " " + function
+		n.EventTime = spec.ElementAssigner.IsEventTime()
+	case spec.Assigner != nil:
+		n.Name = spec.Assigner.String() + " " + function
+		n.EventTime = spec.Assigner.IsEventTime()
 	}
 	env := w.keyed.stream.env
 	env.addNode(n)
