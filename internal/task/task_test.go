@@ -254,6 +254,7 @@ type nowhere struct{}
 
 func (nowhere) Emit(p exchange.Payload) error               { p.Release(); return nil }
 func (nowhere) EmitSide(_ string, p exchange.Payload) error { p.Release(); return nil }
+func (nowhere) HasSide(string) bool                         { return false }
 func (nowhere) Watermark(int64) error                       { return nil }
 func (nowhere) Status(bool) error                           { return nil }
 
