@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/lowwater/lowwater/connector"
@@ -18,9 +19,11 @@ import (
 type Option func(*settings)
 
 type settings struct {
-	splits int
-	count  int64
-	rate   float64
+	splits  int
+	bounded bool
+	count   int64
+	limited bool
+	rate    float64
 }
 
 // Splits sets the number of splits, and so the largest useful parallelism. The
@@ -28,11 +31,11 @@ type settings struct {
 func Splits(n int) Option { return func(s *settings) { s.splits = n } }
 
 // Count makes the source bounded: it ends after n records in all.
-func Count(n int64) Option { return func(s *settings) { s.count = n } }
+func Count(n int64) Option { return func(s *settings) { s.bounded, s.count = true, n } }
 
-// RatePerSecond limits how many records all splits make together per second. The
-// default is no limit.
-func RatePerSecond(r float64) Option { return func(s *settings) { s.rate = r } }
+// RatePerSecond limits how many records all splits make together per second: record
+// number n comes n/r seconds after the start. The default is no limit.
+func RatePerSecond(r float64) Option { return func(s *settings) { s.limited, s.rate = true, r } }
 
 // Source makes records by calling a function.
 type Source[T any] struct {
@@ -44,7 +47,7 @@ type Source[T any] struct {
 // timestamp is the wall clock when they are made. make is called by several
 // subtasks at once if there are several splits.
 func NewSource[T any](make func(n int64) T, options ...Option) *Source[T] {
-	s := &Source[T]{settings{splits: 1, count: -1}, make}
+	s := &Source[T]{settings{splits: 1}, make}
 	for _, o := range options {
 		o(&s.settings)
 	}
@@ -60,19 +63,24 @@ func (s *Source[T]) Validate() error {
 	if s.splits < 1 || s.splits > maxSplits {
 		errs = append(errs, fmt.Errorf("datagen.Splits(%d): must be from 1 to %d", s.splits, maxSplits))
 	}
-	if s.count < -1 {
+	if s.count < 0 {
 		errs = append(errs, fmt.Errorf("datagen.Count(%d): must not be negative", s.count))
 	}
-	if s.rate < 0 || s.rate != s.rate {
-		errs = append(errs, fmt.Errorf("datagen.RatePerSecond(%v): must be positive", s.rate))
+	if s.limited && !(s.rate > 0 && s.rate <= maxRate) {
+		errs = append(errs, fmt.Errorf("datagen.RatePerSecond(%v): must be above 0 and not above %v", s.rate, maxRate))
 	}
 	return errors.Join(errs...)
 }
 
-const maxSplits = 1 << 15
+const (
+	maxSplits = 1 << 15
+	maxRate   = 1e9
+)
 
 // Boundedness implements connector.Source.
-func (s *Source[T]) Boundedness() connector.Boundedness { return s.count >= 0 }
+func (s *Source[T]) Boundedness() connector.Boundedness {
+	return connector.Boundedness(s.bounded)
+}
 
 // NewEnumerator implements connector.Source.
 func (s *Source[T]) NewEnumerator(context.Context, connector.SourceRuntime) (connector.Enumerator, error) {
@@ -162,7 +170,7 @@ func (r *reader[T]) Poll(out connector.ReaderOutput[T]) (connector.PollStatus, e
 				return 0, err
 			}
 		}
-		if r.source.count >= 0 && p.next >= r.source.count {
+		if r.source.bounded && p.next >= r.source.count {
 			p.finished = true
 			r.ended++
 			if err := out.FinishSplit(p.id); err != nil {
@@ -182,34 +190,48 @@ func (r *reader[T]) Poll(out connector.ReaderOutput[T]) (connector.PollStatus, e
 
 // allowed returns how many records p may make now.
 func (r *reader[T]) allowed(p *progress) int {
-	n := int64(connector.BatchSize)
-	if r.source.rate > 0 {
-		n = min(n, r.due()-p.made)
+	n, step := int64(connector.BatchSize), int64(r.source.splits)
+	// upTo returns how many of p's numbers are below limit.
+	upTo := func(limit int64) int64 {
+		if limit <= p.next {
+			return 0
+		}
+		return (limit-1-p.next)/step + 1
 	}
-	if c := r.source.count; c >= 0 {
-		step := int64(r.source.splits)
-		n = min(n, (c-p.next+step-1)/step)
+	if r.source.limited {
+		n = min(n, upTo(r.due()))
 	}
-	return int(max(n, 0))
+	if r.source.bounded {
+		n = min(n, upTo(r.source.count))
+	}
+	return int(n)
 }
 
-// due is how many records a split should have made by now.
+// due is how many records all splits together should have made by now.
 func (r *reader[T]) due() int64 {
-	return 1 + int64(time.Since(r.started).Seconds()*r.source.rate/float64(r.source.splits))
+	const rounding = 1e-6 // a record must not come late because its time was rounded down
+	return 1 + int64(time.Since(r.started).Seconds()*r.source.rate+rounding)
 }
 
 // sleep asks for a wake-up when the next record is due.
 func (r *reader[T]) sleep() {
-	if r.source.rate == 0 || len(r.splits) == 0 || r.ended == len(r.splits) {
+	if !r.source.limited || r.ended == len(r.splits) {
 		return
 	}
-	at := float64(r.due()) * float64(r.source.splits) / r.source.rate
-	wait := max(time.Until(r.started.Add(time.Duration(at*float64(time.Second)))), time.Millisecond)
+	next := int64(math.MaxInt64)
+	for _, p := range r.splits {
+		if !p.finished {
+			next = min(next, p.next)
+		}
+	}
+	// An hour at most, so that the slowest rates do not overflow a duration.
+	after := time.Duration(min(float64(next)/r.source.rate-time.Since(r.started).Seconds(), 3600) * float64(time.Second))
+	after = max(after, time.Millisecond) // high rates come in batches
 	if r.timer == nil {
-		r.timer = time.AfterFunc(wait, r.signal)
+		r.timer = time.AfterFunc(after, r.signal)
 		return
 	}
-	r.timer.Reset(wait)
+	r.timer.Reset(after)
 }
 
 func (r *reader[T]) signal() {
