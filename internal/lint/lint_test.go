@@ -31,6 +31,10 @@ func TestTree(t *testing.T) {
 		})
 	}
 
+	if i := slices.IndexFunc(tr.text, func(f textFile) bool { return f.path == differencesFile }); i >= 0 {
+		rule("differences", func() []finding { return differencesAreTested(tr.text[i], tr.code) })
+	}
+
 	required := requirements(t, tr.root)
 	rule("requirements", func() []finding { return requirementsAreDirect(required, tr.code) })
 	if i := slices.IndexFunc(tr.text, func(f textFile) bool { return f.path == "DESIGN.md" }); i >= 0 {
