@@ -117,13 +117,6 @@ type SplitPauser interface {
 	ResumeSplits(ids []string)
 }
 
-// PositionCommitter is implemented by readers that can make their positions
-// visible outside, such as by committing group offsets. The engine calls it now
-// and then; correctness never depends on it.
-type PositionCommitter interface {
-	CommitPositions(ctx context.Context) error
-}
-
 // SplitPositions is implemented by readers that know how far they have read.
 type SplitPositions interface {
 	// Positions calls yield for each assigned split with the offset of the

@@ -17,10 +17,11 @@ import (
 // fetcher fetches the partitions of one reader and hands their records over,
 // undecoded. It knows no types.
 //
-// Three goroutines share it. The subtask's takes records, adds and pauses
+// Several goroutines share it. The subtask's takes records, adds and pauses
 // splits. fetchLoop polls the client, one answer ahead of the subtask: it asks
 // for the next answer only when the last one was taken, so that a slow job
-// stops the fetching. watchLoop asks brokers about the ends of quiet splits.
+// stops the fetching. watchLoop asks brokers about the ends of quiet splits, and
+// commitLoop makes positions visible.
 type fetcher struct {
 	cfg    *sourceConfig
 	log    *slog.Logger
@@ -99,6 +100,9 @@ func newFetcher(cfg *sourceConfig, log *slog.Logger) (*fetcher, error) {
 	f.space <- struct{}{}
 	f.loops.Go(func() { f.fetchLoop(ctx) })
 	f.loops.Go(func() { f.watchLoop(ctx) })
+	if cfg.group != "" {
+		f.loops.Go(func() { f.commitLoop(ctx) })
+	}
 	return f, nil
 }
 

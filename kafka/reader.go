@@ -1,11 +1,9 @@
 package kafka
 
 import (
-	"context"
 	"fmt"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/lowwater/lowwater/connector"
@@ -21,10 +19,10 @@ type reader[T any] struct {
 }
 
 var (
-	_ connector.Reader[int]       = (*reader[int])(nil)
-	_ connector.SplitPauser       = (*reader[int])(nil)
-	_ connector.SplitPositions    = (*reader[int])(nil)
-	_ connector.PositionCommitter = (*reader[int])(nil)
+	_ connector.Reader[int]    = (*reader[int])(nil)
+	_ connector.SplitPauser    = (*reader[int])(nil)
+	_ connector.SplitPositions = (*reader[int])(nil)
+	_ connector.EndReporter    = (*reader[int])(nil)
 )
 
 func newReader[T any](cfg *sourceConfig, decode decodeFunc[T], rt connector.ReaderRuntime) (*reader[T], error) {
@@ -191,26 +189,6 @@ func (r *reader[T]) CaughtUp(yield func(splitID string, caughtUp bool, since, as
 		}
 		yield(s.id, !t.since.IsZero(), t.since, t.asOf)
 	}
-}
-
-// CommitPositions commits the positions to the group of GroupID, and does
-// nothing without one. It blocks for as long as the broker takes, and may be
-// called from any goroutine.
-func (r *reader[T]) CommitPositions(ctx context.Context) error {
-	if r.cfg.group == "" {
-		return nil
-	}
-	offsets := kadm.Offsets{}
-	for _, s := range r.snapshot() {
-		offsets.Add(kadm.Offset{Topic: s.Topic, Partition: s.Partition, At: s.next.Load(), LeaderEpoch: -1})
-	}
-	if len(offsets) == 0 {
-		return nil
-	}
-	if err := kadm.NewClient(r.client).CommitAllOffsets(ctx, r.cfg.group, offsets); err != nil {
-		return fmt.Errorf("kafka source: committing offsets to group %s: %w", r.cfg.group, err)
-	}
-	return nil
 }
 
 // snapshot returns the splits added so far. The slice only grows.

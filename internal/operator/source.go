@@ -20,9 +20,6 @@ const (
 	maxPositionsInterval = 8000
 	// maxAnswerAge is how old the last word about a split's end may be to count.
 	maxAnswerAge = 10 * time.Second
-	// commitInterval is how often positions are made visible outside, in
-	// milliseconds.
-	commitInterval = 5000
 )
 
 // sourceOperator reads a connector's source: it stamps origins, assigns timestamps,
@@ -107,14 +104,6 @@ func (s *sourceOperator[T]) Open(rt *Runtime, out Output) error {
 	}
 	s.probes = newProbes(rt, s.periodic)
 	s.lookAtPositions(now, positionsInterval)
-	if c, ok := s.reader.(connector.PositionCommitter); ok {
-		s.every(commitInterval, func(int64) error {
-			if err := c.CommitPositions(rt.Context); err != nil {
-				rt.Logger.Warn("positions could not be made visible", "error", err)
-			}
-			return nil
-		})
-	}
 	return nil
 }
 

@@ -1,11 +1,9 @@
 package operator
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"strings"
 	"testing"
@@ -53,21 +51,17 @@ func (p *polled) Poll(out connector.ReaderOutput[int]) (connector.PollStatus, er
 	return next(out)
 }
 
-// committing is a reader that can do all that is optional.
-type committing struct {
+// positioned is a reader that knows how far it is.
+type positioned struct {
 	polled
-	commits   int
-	commitErr error
 	next, end int64
 }
 
-func (c *committing) NewReader(context.Context, connector.ReaderRuntime) (connector.Reader[int], error) {
+func (c *positioned) NewReader(context.Context, connector.ReaderRuntime) (connector.Reader[int], error) {
 	return c, nil
 }
 
-func (c *committing) CommitPositions(context.Context) error { c.commits++; return c.commitErr }
-
-func (c *committing) Positions(yield func(string, int64, int64)) { yield("a", c.next, c.end) }
+func (c *positioned) Positions(yield func(string, int64, int64)) { yield("a", c.next, c.end) }
 
 type named string
 
@@ -240,13 +234,10 @@ func TestSourceErrors(t *testing.T) {
 	}
 }
 
-// TestSourceShowsPositions: and commits them, which may fail.
 func TestSourceShowsPositions(t *testing.T) {
-	source := &committing{next: 5, end: 9, commitErr: errors.New("group is gone")}
-	var log bytes.Buffer
+	source := &positioned{next: 5, end: 9}
 	op := NewSource(source, eventtime.NoWatermarks[int](), "dead")
 	rt, clock := testRuntime(t)
-	rt.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	must(t, op.Open(rt, &logged{}))
 	must(t, op.AddSplits([]connector.Split{named("a")}))
 	a := rt.Metrics.Splits.All()[0]
@@ -256,10 +247,6 @@ func TestSourceShowsPositions(t *testing.T) {
 	clock.advance(t, 1000+positionsInterval)
 	if a.CurrentOffset.Value() != 5 || a.EndOffset.Value() != 9 {
 		t.Errorf("positions %d of %d, want 5 of 9", a.CurrentOffset.Value(), a.EndOffset.Value())
-	}
-	clock.advance(t, 1000+2*commitInterval)
-	if source.commits != 2 || !strings.Contains(log.String(), "group is gone") {
-		t.Errorf("%d commits, log %q", source.commits, log.String())
 	}
 }
 
