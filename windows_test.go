@@ -46,6 +46,9 @@ var (
 	windowDay = window.Tumbling(24 * time.Hour)
 )
 
+// pane is what a count emits.
+type pane = window.Pane[string, int64]
+
 // timeline is the input of most window tests: one split, in order of time but for b.
 var timeline = []event{
 	{"a", 1000, 1}, {"a", 1999, 2}, {"b", 1500, 3}, {"a", 2000, 4}, {"a", 3500, 5}, {"b", 6000, 6},
