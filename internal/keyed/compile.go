@@ -159,6 +159,18 @@ func (c *layout) table(key unsafe.Pointer) uint64 {
 	return h
 }
 
+// isLong reports whether a part is an integer of 64 bits.
+func (p *part) isLong() bool {
+	switch p.kind {
+	case reflect.Int64, reflect.Uint64:
+		return true
+	case reflect.Int, reflect.Uint, reflect.Uintptr:
+		return strconv.IntSize == 64
+	default:
+		return false
+	}
+}
+
 func (p *part) java(key unsafe.Pointer) uint32 {
 	switch p.kind {
 	case reflect.String:

@@ -43,6 +43,11 @@ func HasherFor[K comparable]() (func(K) uint64, error) {
 			s := *(*string)(unsafe.Pointer(&k))
 			return join(javaString(s), maphash.String(seed, s))
 		}, nil
+	case len(c.parts) == 1 && c.parts[0].isLong():
+		return func(k K) uint64 {
+			v := *(*uint64)(unsafe.Pointer(&k))
+			return join(uint32(v)^uint32(v>>32), maphash.Comparable(seed, v))
+		}, nil
 	case c.hasFloat:
 		return func(k K) uint64 {
 			return join(c.java(unsafe.Pointer(&k)), c.table(unsafe.Pointer(&k)))

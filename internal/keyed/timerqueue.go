@@ -37,14 +37,17 @@ type Timer[K, N comparable] struct {
 // mostly that of registration. Operators must not rely on it, as in Flink.
 type TimerQueue[K, N comparable] struct {
 	equality[K]
-	// front is sorted by falling time, so that the next timer is the last.
-	front []Timer[K, N]
+	// front is sorted by falling time, so that the next timer is the last. When
+	// it is longer than frontLimit, a part of it is moved to a leaf.
+	front      []Timer[K, N]
+	frontLimit int
 	// leaves are sorted by lo.
 	leaves []leafFrom[K, N]
 	// recent is the number of a leaf that was just used.
 	recent int
 
 	scratch settling[K, N]
+	spilled []Timer[K, N]
 	// spareLogs and spareGroups are empty ones for reuse.
 	spareLogs   [][]Timer[K, N]
 	spareGroups []*group[K, N]
@@ -62,9 +65,9 @@ const (
 	// one, and the number of leaves.
 	leafSize = 2048
 	// frontFill is about how many timers move to the front at a time, and
-	// frontSize the most that stay there unless they are of one time.
-	frontFill = 64
-	frontSize = 128
+	// frontSize how many more may be registered there.
+	frontFill = 32
+	frontSize = 64
 	// spareLimit and spareGroupSize bound what is kept for reuse.
 	spareLimit     = 4
 	spareGroupSize = 1 << 16
@@ -75,7 +78,7 @@ const (
 
 // NewTimerQueue returns an empty queue.
 func NewTimerQueue[K, N comparable]() *TimerQueue[K, N] {
-	return &TimerQueue[K, N]{equality: equalityOf[K]()}
+	return &TimerQueue[K, N]{equality: equalityOf[K](), frontLimit: frontSize}
 }
 
 // Register adds a timer, unless it is there.
@@ -101,19 +104,23 @@ func (q *TimerQueue[K, N]) Pop(until int64) (t Timer[K, N], ok bool) {
 	}
 	t = q.front[n-1]
 	q.front[n-1] = Timer[K, N]{}
-	q.front = q.front[:n-1]
+	if q.front = q.front[:n-1]; n == 1 {
+		q.frontLimit = frontSize
+	}
 	return t, true
 }
 
-// Next returns the time of the earliest timer, false if there is none.
+// Next returns the time of the earliest timer, false if there is none. It may
+// settle a leaf: ask once a batch, not once a record.
 func (q *TimerQueue[K, N]) Next() (at int64, ok bool) {
-	if len(q.front) == 0 && !q.fillFront(math.MaxInt64) {
-		return 0, false
-	}
 	if n := len(q.front); n > 0 {
 		return q.front[n-1].At, true
 	}
-	return q.leaves[0].lo, true
+	l := q.earliest(math.MaxInt64)
+	if l == nil {
+		return 0, false
+	}
+	return l.lo, true
 }
 
 // Len returns the number of timers. It settles all logs, so it costs as much
@@ -196,7 +203,7 @@ func (q *TimerQueue[K, N]) applyFront(t Timer[K, N]) {
 		return
 	}
 	q.front = slices.Insert(q.front, from, t)
-	if len(q.front) > frontSize {
+	if len(q.front) > q.frontLimit {
 		q.spillFront()
 	}
 }
@@ -208,74 +215,77 @@ func (q *TimerQueue[K, N]) frontRun(at int64) (from, to int) {
 	return from, to
 }
 
-// spillFront moves about the later half of the front to the first leaf. Where
-// all of it is of one time it may stay, or becomes a group if it is very long.
+// spillFront moves about the later half of the front to the first leaf, or all
+// of it if it is of one time.
 func (q *TimerQueue[K, N]) spillFront() {
 	n := len(q.front)
 	from, to := q.frontRun(q.front[n/2].At)
-	if to == n {
+	if to == n && from > 0 {
 		to = from
 	}
-	if to == 0 {
-		if n == leafSize {
-			q.leaves = slices.Insert(q.leaves, 0, q.groupOf(q.front))
-			q.front = q.front[:0]
-		}
-		return
-	}
-	spilled := q.front[:to]
-	if len(q.leaves) == 0 || q.leaves[0].group != nil || len(q.leaves[0].log)+to >= leafSize {
+	q.spilled = append(q.spilled[:0], q.front[:to]...)
+	q.front = slices.Delete(q.front, 0, to)
+	q.frontLimit = frontSize
+	if len(q.leaves) == 0 || q.leaves[0].group != nil {
 		q.leaves = slices.Insert(q.leaves, 0, leafFrom[K, N]{leaf: q.newLeaf()})
 	}
-	first := &q.leaves[0]
-	first.lo = spilled[to-1].At
-	for _, t := range slices.Backward(spilled) {
-		first.append(t)
-	}
-	q.front = slices.Delete(q.front, 0, to)
+	q.leaves[0].lo = q.spilled[to-1].At
 	q.recent = 0
+	for _, t := range slices.Backward(q.spilled) {
+		q.apply(t)
+	}
+	clear(q.spilled)
 }
 
-// fillFront makes the earliest timer available, in the empty front or in a group
-// that is the first leaf. It reports whether there is one; if there is none at
-// or before until it may say so without looking further.
+// fillFront makes the earliest timer available if its time is at or before
+// until: in the empty front, or in a group that is the first leaf. It reports
+// whether there is one.
 func (q *TimerQueue[K, N]) fillFront(until int64) bool {
+	l := q.earliest(until)
+	if l == nil {
+		return false
+	}
+	if l.group == nil {
+		q.carve(l)
+	}
+	return true
+}
+
+// earliest returns the first leaf, settled, with the time of the earliest timer
+// as its lo; nil if that is after until or there is none. The front is empty.
+func (q *TimerQueue[K, N]) earliest(until int64) *leafFrom[K, N] {
 	for len(q.leaves) > 0 && q.leaves[0].lo <= until {
 		l := &q.leaves[0]
-		n := q.settledLen(l.leaf)
-		if n > 0 && l.group != nil {
-			return true
-		}
-		if n > 0 {
-			q.carve(l, n)
-			n -= len(q.front)
-		}
-		if n == 0 {
+		if q.settledLen(l.leaf) == 0 {
 			q.dropFirst()
+			continue
 		}
-		if len(q.front) > 0 {
-			return true
+		if l.lo = l.timer(0).At; l.lo <= until {
+			return l
 		}
 	}
-	return false
+	return nil
 }
 
-// carve moves the first of a leaf's n timers to the empty front: about
+// carve moves the first timers of the first leaf to the empty front: about
 // frontFill, but all or none of a time.
-func (q *TimerQueue[K, N]) carve(l *leafFrom[K, N], n int) {
+func (q *TimerQueue[K, N]) carve(l *leafFrom[K, N]) {
 	timers := l.log[l.start:]
-	from, cut := run(timers, min(frontFill, n)-1)
+	from, cut := run(timers, min(frontFill, len(timers))-1)
 	if cut > frontSize && from > 0 {
 		cut = from
 	}
 	for _, t := range slices.Backward(timers[:cut]) {
 		q.front = append(q.front, t)
 	}
-	clear(timers[:cut])
-	l.start += cut
-	if cut < n {
-		l.lo = timers[cut].At
+	q.frontLimit = cut + frontSize
+	if cut == len(timers) {
+		q.dropFirst()
+		return
 	}
+	l.lo = timers[cut].At
+	l.start += cut
+	clear(timers[:cut])
 }
 
 // run returns where, in timers by rising time, those with the time of timer i
