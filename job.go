@@ -3,6 +3,7 @@ package lowwater
 import (
 	"github.com/lowwater/lowwater/internal/graph"
 	"github.com/lowwater/lowwater/internal/job"
+	"github.com/lowwater/lowwater/internal/metric"
 	"github.com/lowwater/lowwater/internal/operator"
 )
 
@@ -30,6 +31,27 @@ type (
 	SplitStatus    = job.SplitStatus
 	LateCount      = job.LateCount
 	LateSample     = job.LateSample
+)
+
+// SplitState says how a split takes part in event time.
+type SplitState = metric.SplitState
+
+// Active splits hold the watermark back, idle ones do not; paused ones are ahead of their
+// alignment group; finished ones were read to their end.
+const (
+	SplitActive   = metric.SplitActive
+	SplitIdle     = metric.SplitIdle
+	SplitPaused   = metric.SplitPaused
+	SplitFinished = metric.SplitFinished
+)
+
+// IdleReason says what declared a split idle: a timeout or the broker's knowledge.
+type IdleReason = metric.IdleReason
+
+const (
+	NotIdle       = metric.NotIdle
+	IdleByTimeout = metric.IdleByTimeout
+	IdleByBroker  = metric.IdleByBroker
 )
 
 // ErrStopTimeout is returned when a graceful stop took longer than WithStopTimeout

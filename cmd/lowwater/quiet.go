@@ -78,7 +78,7 @@ func quietFlows(ctx context.Context, s *stage, r *run, stalledAt int64) error {
 	}
 	past := stalledAt + 2*windowSize.Milliseconds()
 	w, err := s.watch(ctx, r, expectFlow+", past "+clock(past)+" and with "+quiet+" idle", func(w *seen) bool {
-		return flows(w) && w.last.watermark > past && w.last.input(quiet).state == idleState
+		return flows(w) && w.last.watermark > past && w.last.input(quiet).idle
 	})
 	if err != nil {
 		return err

@@ -42,14 +42,13 @@ type input struct {
 	watermark          int64
 	// still is how long the watermark has stood there.
 	still time.Duration
+	// idle inputs do not hold the watermark back.
+	idle bool
 	// holds says that no input that counts has a smaller watermark.
 	holds bool
 }
 
-const (
-	idleState    = "idle"
-	noSplitState = "no split"
-)
+const noSplitState = "no split"
 
 // history is what earlier readings of a job said.
 type history struct {
@@ -98,14 +97,14 @@ func (r *run) reading(now time.Time) reading {
 func (r *run) inputs(subtask int, source lowwater.OperatorStatus) []input {
 	if len(source.Splits) == 0 {
 		return []input{{
-			name: fmt.Sprintf("subtask %d", subtask), topic: source.Name, state: noSplitState,
+			name: fmt.Sprintf("subtask %d", subtask), topic: source.Name, state: noSplitState, idle: source.Idle,
 			next: -1, end: -1, watermark: source.CurrentOutputWatermark,
 		}}
 	}
 	var list []input
 	for _, s := range source.Splits {
 		list = append(list, input{
-			name: r.broker.split(s.ID), topic: source.Name, state: s.State.String(),
+			name: r.broker.split(s.ID), topic: source.Name, state: s.State.String(), idle: s.State == lowwater.SplitIdle,
 			records: s.Records, next: s.CurrentOffset, end: s.EndOffset, watermark: s.CurrentWatermark,
 		})
 	}
@@ -113,9 +112,7 @@ func (r *run) inputs(subtask int, source lowwater.OperatorStatus) []input {
 }
 
 // markHolders sorts the inputs, splits first, and finds those that hold the
-// smallest watermark. Idle splits do not count. Whether a subtask without a split
-// counts its status does not say, but it has no watermark: it holds as long as the
-// windows have none.
+// smallest watermark. Idle ones do not count.
 func (v *reading) markHolders() {
 	slices.SortFunc(v.inputs, func(a, b input) int {
 		if noSplit := a.state == noSplitState; noSplit != (b.state == noSplitState) {
@@ -126,19 +123,16 @@ func (v *reading) markHolders() {
 		}
 		return strings.Compare(a.name, b.name)
 	})
-	counts := func(in input) bool {
-		return in.state != idleState && (in.state != noSplitState || v.watermark == eventtime.MinTimestamp)
-	}
 	lowest := eventtime.MaxTimestamp
 	for _, in := range v.inputs {
-		if counts(in) {
+		if !in.idle {
 			lowest = min(lowest, in.watermark)
 		}
 	}
 	v.even = true
 	for i, in := range v.inputs {
-		v.inputs[i].holds = counts(in) && in.watermark == lowest
-		v.even = v.even && (v.inputs[i].holds || !counts(in))
+		v.inputs[i].holds = !in.idle && in.watermark == lowest
+		v.even = v.even && (v.inputs[i].holds || in.idle)
 	}
 }
 

@@ -55,8 +55,11 @@ type OperatorStatus struct {
 	RecordsOut             int64
 	CurrentInputWatermark  int64
 	CurrentOutputWatermark int64
-	LateRecords            int64
-	LateRecordsDropped     int64
+	// Idle says that the operator has announced to those behind it that it is idle, so
+	// that its watermark does not hold theirs back.
+	Idle               bool
+	LateRecords        int64
+	LateRecordsDropped int64
 	// LateBySplit counts late records by the split they were read from, LateSamples
 	// are the latest of them, oldest first.
 	LateBySplit []LateCount
@@ -147,6 +150,7 @@ func (j *Job) operatorStatus(o *metric.Operator) OperatorStatus {
 		RecordsOut:             o.NumRecordsOut.Value(),
 		CurrentInputWatermark:  o.CurrentInputWatermark.Value(),
 		CurrentOutputWatermark: o.CurrentOutputWatermark.Value(),
+		Idle:                   o.OutputIdle.Value() == 1,
 		LateRecords:            o.NumLateRecords.Value(),
 		LateRecordsDropped:     o.NumLateRecordsDropped.Value(),
 		Drops:                  o.Drops(),

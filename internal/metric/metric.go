@@ -41,6 +41,8 @@ type Operator struct {
 	// eventtime.MinTimestamp at first.
 	CurrentInputWatermark  Gauge
 	CurrentOutputWatermark Gauge
+	// OutputIdle is 1 while the operator has announced that it is idle.
+	OutputIdle Gauge
 	// NumLateRecordsDropped counts records that no window took and no late
 	// output received; NumLateRecords counts those as well as the ones that
 	// went to a late output.

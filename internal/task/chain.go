@@ -124,6 +124,11 @@ func (o *output) Watermark(t int64) error {
 }
 
 func (o *output) Status(idle bool) error {
+	var announced int64
+	if idle {
+		announced = 1
+	}
+	o.owner.rt.Metrics.OutputIdle.Set(announced)
 	for _, e := range o.all {
 		if err := e.gate.Status(idle); err != nil {
 			return err
