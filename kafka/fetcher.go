@@ -47,7 +47,7 @@ type fetcher struct {
 
 	// What follows belongs to the subtask's goroutine.
 	byID     map[string]*split
-	ready    []*split // have records and are not paused
+	ready    []*split // have records, but may be paused
 	turn     int      // index into ready of the next to be served
 	open     int      // splits that are not finished
 	noMore   bool

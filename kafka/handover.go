@@ -85,8 +85,9 @@ func (f *fetcher) visibleEnd(fp *kgo.FetchPartition) int64 {
 	return fp.HighWatermark
 }
 
+// enqueue lines a split up for nextReady, which passes over the paused.
 func (f *fetcher) enqueue(s *split) {
-	if !s.queued && !s.paused.Load() && s.peek() != nil {
+	if !s.queued && s.peek() != nil {
 		s.queued = true
 		f.ready = append(f.ready, s)
 	}

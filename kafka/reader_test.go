@@ -267,6 +267,26 @@ func TestTimestampTypesDoNotMix(t *testing.T) {
 	}
 }
 
+// TestStopInAGap: compaction removed the records around the stop offset, so that
+// the first one behind it tells that it is reached.
+func TestStopInAGap(t *testing.T) {
+	c := kafkatest.Start(t)
+	s := newSubtask(t, NewSource(raw.String{}, at(c), Topics("orders"), Bounded()))
+	if err := s.reader.AddSplits([]connector.Split{Split{Topic: "orders", Stop: 5}}); err != nil {
+		t.Fatal(err)
+	}
+	s.reader.NoMoreSplits()
+	records := []*kgo.Record{
+		{Topic: "orders", Offset: 2, Value: []byte("before"), Timestamp: time.UnixMilli(1)},
+		{Topic: "orders", Offset: 7, Value: []byte("behind"), Timestamp: time.UnixMilli(2)},
+	}
+	s.reader.distribute(kgo.Fetches{{Topics: []kgo.FetchTopic{{Topic: "orders", Partitions: []kgo.FetchPartition{{Records: records}}}}}})
+	s.toEnd()
+	if diff := cmp.Diff([]got[string]{{"orders-0", 2, 1, "before"}}, s.out.records); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+}
+
 func TestOffsetsDeletedWhileReading(t *testing.T) {
 	c := kafkatest.Start(t)
 	c.CreateTopic(t, "orders", 1)
