@@ -159,6 +159,14 @@ type ReaderOutput[T any] interface {
 	// FinishSplit says that the split was read to its end; its watermark no
 	// longer counts.
 	FinishSplit(splitID string) error
+	// EmitWatermark, MarkIdle and MarkActive are for readers that know more of event time
+	// than their records tell; with them the strategy is usually one that emits nothing
+	// (spec watermarks 5.14). They are as eventtime.WatermarkOutput's, for one split, or
+	// with an empty splitID for the reader as a whole. As with everything of a split,
+	// MarkActive shows when the splits' next watermark does.
+	EmitWatermark(splitID string, t int64) error
+	MarkIdle(splitID string) error
+	MarkActive(splitID string) error
 }
 
 // DeadLetter is a record that could not be decoded, with the reason.

@@ -35,6 +35,9 @@ func (d *discard[T]) Emit(_ string, b *connector.Batch[T], _ []int64, _ connecto
 }
 func (*discard[T]) EmitSide(connector.DeadLetter) error { return nil }
 func (*discard[T]) FinishSplit(string) error            { return nil }
+func (*discard[T]) EmitWatermark(string, int64) error   { return nil }
+func (*discard[T]) MarkIdle(string) error               { return nil }
+func (*discard[T]) MarkActive(string) error             { return nil }
 
 // BenchmarkPoll measures a record's way from a fetched answer into a batch.
 func BenchmarkPoll(b *testing.B) {

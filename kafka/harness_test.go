@@ -24,8 +24,9 @@ type got[T any] struct {
 }
 
 // output collects what a reader passes on, and checks what holds for every
-// batch.
+// batch. This connector's readers leave event time to the strategy.
 type output[T any] struct {
+	connector.ReaderOutput[T]
 	t        testing.TB
 	pool     *connector.Pool[T]
 	records  []got[T]

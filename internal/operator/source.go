@@ -331,6 +331,52 @@ func (s *sourceOperator[T]) FinishSplit(id string) error {
 	return nil
 }
 
+// EmitWatermark implements connector.ReaderOutput.
+func (s *sourceOperator[T]) EmitWatermark(splitID string, t int64) error {
+	lane, err := s.signals(splitID)
+	if err != nil {
+		return err
+	}
+	return lane.EmitWatermark(t)
+}
+
+// MarkIdle implements connector.ReaderOutput.
+func (s *sourceOperator[T]) MarkIdle(splitID string) error {
+	lane, err := s.signals(splitID)
+	if err != nil {
+		return err
+	}
+	return lane.MarkIdle()
+}
+
+// MarkActive implements connector.ReaderOutput.
+func (s *sourceOperator[T]) MarkActive(splitID string) error {
+	lane, err := s.signals(splitID)
+	if err != nil {
+		return err
+	}
+	return lane.MarkActive()
+}
+
+// signaller is a split or the main output.
+type signaller interface {
+	EmitWatermark(t int64) error
+	MarkIdle() error
+	MarkActive() error
+}
+
+func (s *sourceOperator[T]) signals(splitID string) (signaller, error) {
+	s.wake()
+	if splitID == "" {
+		return s.progress.Main(), nil
+	}
+	sp := s.splits[splitID]
+	if sp == nil {
+		return nil, fmt.Errorf("the reader signalled for split %q, which it was not assigned", splitID)
+	}
+	return sp, nil
+}
+
 // sourceSignals is where the source's event time goes: behind the records emitted so
 // far.
 type sourceSignals[T any] sourceOperator[T]
