@@ -1,0 +1,5 @@
+//go:build !synctests
+
+package lowwatertest
+
+const virtualClient = false
