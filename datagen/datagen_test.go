@@ -18,6 +18,8 @@ import (
 
 // collected is what readers emitted, by split.
 type collected struct {
+	connector.ReaderOutput[int64] // for what these sources do not use
+
 	values     map[string][]int64
 	offsets    map[string][]int64
 	timestamps map[string][]int64
@@ -46,8 +48,6 @@ func (c *collected) Emit(split string, b *connector.Batch[int64], offsets []int6
 	c.largest = max(c.largest, b.Len())
 	return nil
 }
-
-func (c *collected) EmitSide(connector.DeadLetter) error { return nil }
 
 func (c *collected) FinishSplit(split string) error {
 	c.finished = append(c.finished, split)
