@@ -80,7 +80,7 @@ func TestPanicsAreErrors(t *testing.T) {
 			s.Process(func(*lowwater.ProcessContext, event, *lowwater.Collector[int]) error { kaboom(); return nil }).Name("mine").PrintTo(io.Discard)
 		}},
 		{"the second of a chain", "mine", func(s *stream) {
-			s.Map(keyOf2).Filter(func(event) bool { kaboom(); return true }).Name("mine").Map(keyOf2).PrintTo(io.Discard)
+			s.Map(same).Filter(func(event) bool { kaboom(); return true }).Name("mine").Map(same).PrintTo(io.Discard)
 		}},
 		{"behind a channel", "mine", func(s *stream) {
 			s.Rebalance().Map(func(event) int { kaboom(); return 0 }).Name("mine").PrintTo(io.Discard)
@@ -90,9 +90,8 @@ func TestPanicsAreErrors(t *testing.T) {
 			s.KeyBy(func(event) string { kaboom(); return "" }).Window(second).Aggregate(lowwater.Count[event]()).Name("mine").PrintTo(io.Discard)
 		}},
 		{"key behind an operator", "sender", func(s *stream) {
-			s.Map(keyOf2).Name("sender").KeyBy(func(event) string { kaboom(); return "" }).Window(second).Aggregate(lowwater.Count[event]()).PrintTo(io.Discard)
+			s.Map(same).Name("sender").KeyBy(func(event) string { kaboom(); return "" }).Window(second).Aggregate(lowwater.Count[event]()).PrintTo(io.Discard)
 		}},
-		{"timestamp assigner of the source", "events", func(s *stream) {}},
 		{"timestamp assigner behind the source", "mine", func(s *stream) {
 			s.AssignTimestampsAndWatermarks(eventtime.NoWatermarks[event]().WithTimestampAssigner(func(event, int64) int64 { kaboom(); return 0 })).
 				Name("mine").PrintTo(io.Discard)
@@ -149,13 +148,9 @@ func TestPanicsAreErrors(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				env := newEnv()
-				strategy := bounded(0)
-				if tt.name == "timestamp assigner of the source" {
-					strategy = eventtime.NoWatermarks[event]().WithTimestampAssigner(func(event, int64) int64 { kaboom(); return 0 })
-				}
 				// Some records are there for merging; the end is far away, so that timers fire.
 				input := []event{{"a", 1000, 1}, {"a", 1100, 2}, {"a", 4500, 3}, {"a", 3050, 4}}
-				tt.build(from(env, &script[event]{splits: [][]step[event]{{{0, input}}}, endAfter: 10 * window2sSize}, strategy))
+				tt.build(from(env, &script[event]{splits: [][]step[event]{{{0, input}}}, endAfter: 10 * window2sSize}, bounded(0)))
 				err := env.Execute(t.Context(), "test")
 				wantPanic(t, err, tt.operator)
 			})
@@ -163,7 +158,25 @@ func TestPanicsAreErrors(t *testing.T) {
 	}
 }
 
-func keyOf2(e event) event { return e }
+// TestPanicsOfSourceStrategiesAreErrors: the same for what runs within the source.
+func TestPanicsOfSourceStrategiesAreErrors(t *testing.T) {
+	for name, strategy := range map[string]eventtime.WatermarkStrategy[event]{
+		"timestamp assigner":    eventtime.NoWatermarks[event]().WithTimestampAssigner(func(event, int64) int64 { kaboom(); return 0 }),
+		"generator on an event": brokenGenerator("OnEvent").strategy(),
+		"generator on a timer":  brokenGenerator("OnPeriodicEmit").strategy(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				env := newEnv()
+				from(env, &script[event]{splits: [][]step[event]{{{0, timeline}}}, unbounded: true}, strategy).PrintTo(io.Discard)
+				wantPanic(t, env.Execute(t.Context(), "test"), "events")
+			})
+		})
+	}
+}
+
+// same is a map that changes nothing.
+func same(e event) event { return e }
 
 // wantPanic checks that err is the panic of kaboom in that operator.
 func wantPanic(t *testing.T, err error, operator string) {
