@@ -1,0 +1,73 @@
+package lowwater_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/lowwater/lowwater"
+	"github.com/lowwater/lowwater/eventtime"
+	"github.com/lowwater/lowwater/state"
+)
+
+// reading is what a sensor measures.
+type reading struct {
+	Sensor string
+	Millis int64
+	Value  float64
+}
+
+// readings makes a stream with a watermark just before each reading.
+func readings(env *lowwater.Environment, values ...reading) *lowwater.DataStream[reading] {
+	strategy := eventtime.ForGenerator(func() eventtime.WatermarkGenerator[reading] { return eachReading{} })
+	return lowwater.FromSlice(env, values).AssignTimestampsAndWatermarks(
+		strategy.WithTimestampAssigner(func(r reading, _ int64) int64 { return r.Millis }))
+}
+
+type eachReading struct{}
+
+func (eachReading) OnEvent(_ reading, timestamp int64, out eventtime.WatermarkOutput) {
+	out.EmitWatermark(timestamp - 1)
+}
+
+func (eachReading) OnPeriodicEmit(eventtime.WatermarkOutput) {}
+
+// silence tells of sensors that have not reported for ten seconds of event time.
+type silence struct {
+	last state.ValueState[int64]
+}
+
+func (f *silence) Open(ctx *lowwater.OpenContext[string]) error {
+	f.last = ctx.Value(state.Value[int64]("last"))
+	return nil
+}
+
+func (f *silence) ProcessElement(ctx *lowwater.KeyedContext[string], r reading, out *lowwater.Collector[string]) error {
+	if last, ok := f.last.Get(); ok {
+		ctx.DeleteEventTimeTimer(last + 10_000)
+	}
+	f.last.Set(r.Millis)
+	ctx.RegisterEventTimeTimer(r.Millis + 10_000)
+	return nil
+}
+
+func (f *silence) OnTimer(ctx *lowwater.TimerContext[string], at int64, out *lowwater.Collector[string]) error {
+	last, _ := f.last.Get()
+	out.Emit(fmt.Sprintf("%s is silent since %v", ctx.Key(), time.UnixMilli(last).UTC().Format(time.TimeOnly)))
+	return nil
+}
+
+func ExampleKeyedStream_Process() {
+	env := lowwater.NewEnvironment(lowwater.WithParallelism(1))
+	readings(env, reading{"cellar", 1000, 7}, reading{"roof", 2000, 21}, reading{"roof", 9000, 22}, reading{"roof", 18_000, 20}).
+		KeyBy(func(r reading) string { return r.Sensor }).
+		Process(func() *silence { return &silence{} }).
+		Print()
+	if err := env.Execute(context.Background(), "silence"); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// cellar is silent since 00:00:01
+	// roof is silent since 00:00:18
+}

@@ -1,0 +1,171 @@
+package keyedop
+
+import (
+	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/eventtime"
+	"github.com/lowwater/lowwater/internal/exchange"
+	"github.com/lowwater/lowwater/internal/keyed"
+	"github.com/lowwater/lowwater/internal/operator"
+)
+
+// TimerFunction handles a timer of the context's current key.
+type TimerFunction func(at int64, d Domain) error
+
+// core is what operators with a function, state and timers by key share.
+type core[K comparable, R any] struct {
+	context *Context[K]
+	emitter *operator.Emitter[R]
+	onTimer TimerFunction
+	// close ends the function; nil if it needs no end.
+	close func() error
+	rt    *operator.Runtime
+	out   operator.Output
+	alarm operator.Alarm
+}
+
+func newCore[K comparable, R any]() core[K, R] {
+	return core[K, R]{context: &Context[K]{
+		backend: keyed.NewBackend[K](),
+		timers:  keyed.NewTimerService[K, struct{}](),
+	}}
+}
+
+// open comes before the function is opened.
+func (c *core[K, R]) open(rt *operator.Runtime, out operator.Output) {
+	c.rt, c.out = rt, out
+	c.context.Element = operator.NewElement(rt, out)
+	c.emitter = operator.NewEmitter[R](out, "")
+	c.alarm = operator.NewAlarm(rt.Timers, c.onClock)
+}
+
+// opened comes after the function was opened, with its error.
+func (c *core[K, R]) opened(err error) error {
+	if misuse := c.context.misuse(); misuse != nil {
+		return misuse
+	}
+	if err == nil {
+		c.setAlarm() // for restored timers
+	}
+	return err
+}
+
+// each calls f for every record of a keyed batch, with its key as the current one, and
+// releases the batch.
+func (c *core[K, R]) each[T any](b *exchange.KeyedBatch[K, T], f func(T) error) error {
+	x := c.context
+	x.backend.SetTime(c.rt.Timers.Now())
+	x.backend.Touch(b.Hashes)
+	for i, v := range b.Values {
+		x.backend.SetCurrentKey(b.Hashes[i], b.Keys[i])
+		x.at(b.Timestamps[i], b.Timestamps[i], b.Origins[i])
+		if err := f(v); err != nil {
+			return err
+		}
+	}
+	x.backend.ClearCurrentKey()
+	n := b.Len()
+	b.Release()
+	return c.done(n)
+}
+
+// at sets the times of what the function is called for.
+func (c *Context[K]) at(at, timestamp int64, origin connector.Origin) {
+	c.At, c.Timestamp, c.Origin = at, timestamp, origin
+}
+
+// done ends a call of the operator that handled n records or timers: it looks at what
+// may have gone wrong, cleans up a little, and sends what was emitted.
+func (c *core[K, R]) done(n int) error {
+	if err := c.context.misuse(); err != nil {
+		return err
+	}
+	c.context.backend.CleanUp(cleanUpMin + cleanUpPerRecord*n)
+	c.setAlarm()
+	return c.flush()
+}
+
+// At each call so many values of each state with TTL are looked at: more than come in,
+// so that the walk gets through them.
+const (
+	cleanUpMin       = 16
+	cleanUpPerRecord = 2
+)
+
+func (c *core[K, R]) flush() error {
+	if err := c.emitter.Flush(); err != nil {
+		return err
+	}
+	return c.context.Flush()
+}
+
+// setAlarm makes the clock call for the next processing-time timer.
+func (c *core[K, R]) setAlarm() {
+	if at, ok := c.context.timers.Processing.Next(); ok {
+		c.alarm.SetAfter(at)
+	}
+}
+
+// Watermark fires event-time timers, then forwards t. They see t as the watermark, not
+// their own time.
+func (c *core[K, R]) Watermark(t int64) error {
+	x := c.context
+	x.Watermark = t
+	x.backend.SetTime(c.rt.Timers.Now())
+	n := 0
+	err := x.timers.AdvanceWatermark(t, func(timer keyed.Timer[K, struct{}]) error {
+		n++
+		return c.fire(timer, EventTime, timer.At)
+	})
+	if err != nil {
+		return err
+	}
+	x.backend.ClearCurrentKey()
+	if err := c.done(n); err != nil {
+		return err
+	}
+	return c.out.Watermark(t)
+}
+
+// onClock fires processing-time timers before now: a timer's own millisecond must be
+// over.
+func (c *core[K, R]) onClock(now int64) error {
+	x := c.context
+	x.backend.SetTime(c.rt.Timers.Now())
+	n := 0
+	err := x.timers.AdvanceProcessingTime(now-1, func(timer keyed.Timer[K, struct{}]) error {
+		n++
+		return c.fire(timer, ProcessingTime, eventtime.MinTimestamp)
+	})
+	if err != nil {
+		return err
+	}
+	x.backend.ClearCurrentKey()
+	return c.done(n)
+}
+
+// fire calls the function for one timer; what it emits gets timestamp.
+func (c *core[K, R]) fire(t keyed.Timer[K, struct{}], d Domain, timestamp int64) error {
+	c.context.backend.SetCurrentKey(t.Hash, t.Key)
+	c.context.at(t.At, timestamp, 0)
+	return c.onTimer(t.At, d)
+}
+
+func (c *core[K, R]) Status(idle bool) error { return c.out.Status(idle) }
+
+// Finish tells of processing-time timers that the end of input leaves unfired (spec
+// windows 4).
+func (c *core[K, R]) Finish() error {
+	if n := c.context.timers.Processing.Len(); n > 0 {
+		c.rt.Logger.Warn("input ended before the clock reached these processing-time timers: they do not fire",
+			"operator", c.rt.Name, "subtask", c.rt.Subtask, "timers", n)
+	}
+	return nil
+}
+
+func (c *core[K, R]) Close() error {
+	c.alarm.Stop()
+	if c.close == nil {
+		return nil
+	}
+	return c.close()
+}
