@@ -234,6 +234,57 @@ func TestCleanUpWithoutReads(t *testing.T) {
 	}
 }
 
+// Cleaning up may remove the value that was just read, or put another into its
+// place.
+func TestCleanUpUnderCurrentKey(t *testing.T) {
+	s := openAll(t, state.TTL{After: time.Second})
+	for i := range 3 {
+		s.SetTime(int64(100 * i))
+		s.SetCurrentKey(uint64(i), fmt.Sprint(i))
+		s.value.Set(i)
+	}
+	s.SetCurrentKey(0, "0")
+	if v, ok := s.value.Get(); !ok || v != 0 {
+		t.Fatalf("key 0 has %d %v", v, ok)
+	}
+	s.SetTime(1000)
+	s.CleanUp(3)
+	if v, ok := s.value.Get(); ok {
+		t.Errorf("key 0 still has %d", v)
+	}
+	s.value.Set(7)
+	for i, want := range []int{7, 1, 2} {
+		s.SetCurrentKey(uint64(i), fmt.Sprint(i))
+		if v, ok := s.value.Get(); !ok || v != want {
+			t.Errorf("key %d has %d %v, want %d", i, v, ok, want)
+		}
+	}
+}
+
+// Neither form of a map keeps what was removed from it.
+func TestEntriesForget(t *testing.T) {
+	keys, err := newMapKeys[string]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{maxFew, maxFew + 1} {
+		var m entries[string, string]
+		for i := range n {
+			*m.put(&keys, fmt.Sprint(i)) = "kept"
+		}
+		if (m.many != nil) != (n > maxFew) {
+			t.Fatalf("%d entries are in a table: %v", n, m.many != nil)
+		}
+		few := m.few
+		for m.len() > 0 {
+			m.deleteAt(0)
+		}
+		if slices.ContainsFunc(few, func(e Entry[string, string]) bool { return e.Key != "" || e.Value != "" }) {
+			t.Errorf("kept: %v", few)
+		}
+	}
+}
+
 // A list that is only partly out of date loses that part.
 func TestCleanUpPartOfList(t *testing.T) {
 	s := openAll(t, state.TTL{After: time.Second})

@@ -39,20 +39,20 @@ func (m *tableModel) deleteAt(i int) {
 
 func TestTableAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		// Few distinct hash bits make probe sequences long and wrap around.
-		tagBits := rapid.Uint64Range(0, 1<<32-1).Draw(t, "hash mask")
+		// Few distinct hash bits make probe sequences long and hashes equal.
+		table, flink := rapid.Uint32().Draw(t, "table half"), rapid.SampledFrom([]uint32{0, 1<<31 - 1}).Draw(t, "Flink's half")
 		hashOf := func(key int) uint64 {
 			h := uint64(key+1) * 0x9e3779b97f4a7c15
-			return h>>1&^(1<<32-1) | h>>16&tagBits
+			return h>>1&(uint64(flink)<<32) | h>>16&uint64(table)
 		}
 		keys := rapid.IntRange(0, 60)
-		table := NewTable[int, string]()
+		tested := NewTable[int, string]()
 		var model tableModel
 		t.Repeat(map[string]func(*rapid.T){
 			"upsert": func(t *rapid.T) {
 				key := keys.Draw(t, "key")
 				want, wantCreated := model.upsert(hashOf(key), key)
-				v, created := table.Upsert(hashOf(key), key)
+				v, created := tested.Upsert(hashOf(key), key)
 				if created != wantCreated || *v != model.entries[want].Value {
 					t.Fatalf("%q created %v, want %q created %v", *v, created, model.entries[want].Value, wantCreated)
 				}
@@ -69,14 +69,14 @@ func TestTableAgainstModel(t *testing.T) {
 					want = append(want, int32(i))
 				}
 				at := make([]int32, len(batch))
-				table.UpsertBatch(hashes, batch, at)
+				tested.UpsertBatch(hashes, batch, at)
 				if diff := cmp.Diff(want, at[:len(want):len(want)]); len(want) > 0 && diff != "" {
 					t.Fatalf("numbers (-want +got):\n%s", diff)
 				}
 			},
 			"get": func(t *rapid.T) {
 				key := keys.Draw(t, "key")
-				v, i := table.Get(hashOf(key), key), model.index(key)
+				v, i := tested.Get(hashOf(key), key), model.index(key)
 				if (v != nil) != (i >= 0) || v != nil && *v != model.entries[i].Value {
 					t.Fatalf("got %v, want entry %d", v, i)
 				}
@@ -84,7 +84,7 @@ func TestTableAgainstModel(t *testing.T) {
 			"delete": func(t *rapid.T) {
 				key := keys.Draw(t, "key")
 				i := model.index(key)
-				if got := table.Delete(hashOf(key), key); got != (i >= 0) {
+				if got := tested.Delete(hashOf(key), key); got != (i >= 0) {
 					t.Fatalf("deleted: %v, want %v", got, i >= 0)
 				}
 				if i >= 0 {
@@ -96,16 +96,16 @@ func TestTableAgainstModel(t *testing.T) {
 					t.Skip("empty")
 				}
 				i := rapid.IntRange(0, len(model.entries)-1).Draw(t, "number")
-				table.DeleteAt(i)
+				tested.DeleteAt(i)
 				model.deleteAt(i)
 			},
 			"reset": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "really") == 0 {
-					table.Reset()
+					tested.Reset()
 					model.entries = nil
 				}
 			},
-			"": func(t *rapid.T) { checkTable(t, table, model.entries) },
+			"": func(t *rapid.T) { checkTable(t, tested, model.entries) },
 		})
 	})
 }
@@ -139,44 +139,67 @@ func checkTable[K comparable, V any](t interface{ Fatalf(string, ...any) }, tabl
 	}
 }
 
-// A table of many segments, grown and shrunk, with real hashes.
+// A table of many segments, grown by single keys and by batches, and shrunk. Two
+// keys at a time have the same hash.
 func TestTableGrows(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	h := hasherOf[int](t)
+	hashOf := func(key int) uint64 { return h(key / 2) }
 	table := NewTable[int, int]()
 	var order []Entry[int, int]
 	number := map[int]int{}
+	want := func(key int) (i int, created bool) {
+		i, known := number[key]
+		if !known {
+			i = len(order)
+			number[key] = i
+			order = append(order, Entry[int, int]{Hash: hashOf(key), Key: key})
+		}
+		order[i].Value++
+		return i, !known
+	}
 	for step := range 200_000 {
 		key := r.IntN(60_000)
-		hash := h(key)
-		at, known := number[key]
-		if known && step > 100_000 && r.IntN(3) > 0 {
+		if at, known := number[key]; known && step > 100_000 && r.IntN(3) > 0 {
 			last := order[len(order)-1]
 			order[at] = last
 			order = order[:len(order)-1]
 			number[last.Key] = at
 			delete(number, key)
-			if !table.Delete(hash, key) {
+			if !table.Delete(hashOf(key), key) {
 				t.Fatalf("step %d: key %d is not there to delete", step, key)
 			}
 			continue
 		}
-		if !known {
-			at = len(order)
-			number[key] = at
-			order = append(order, Entry[int, int]{Hash: hash, Key: key})
-		}
-		order[at].Value++
-		v, created := table.Upsert(hash, key)
+		i, wantCreated := want(key)
+		v, created := table.Upsert(hashOf(key), key)
 		*v++
-		if created == known || *v != order[at].Value {
-			t.Fatalf("step %d: key %d has %d, created %v; want %d", step, key, *v, created, order[at].Value)
+		if created != wantCreated || *v != order[i].Value {
+			t.Fatalf("step %d: key %d has %d, created %v; want %d", step, key, *v, created, order[i].Value)
+		}
+		if step%1000 == 0 {
+			var keys []int
+			var hashes []uint64
+			var numbers []int32
+			for range r.IntN(2 * chunk) {
+				key := r.IntN(60_000)
+				i, _ := want(key)
+				keys, hashes, numbers = append(keys, key), append(hashes, hashOf(key)), append(numbers, int32(i))
+			}
+			at := make([]int32, len(keys))
+			table.UpsertBatch(hashes, keys, at)
+			for i, n := range at {
+				if n != numbers[i] {
+					t.Fatalf("step %d: key %d of a batch has number %d, want %d", step, keys[i], n, numbers[i])
+				}
+				table.At(int(n)).Value++
+			}
 		}
 	}
-	if len(table.directory) < 8 || len(table.blocks) < 2 {
-		t.Fatalf("%d segments and %d blocks exercise nothing", len(table.directory), len(table.blocks))
+	if !table.isFar() || len(table.blocks) < 2 {
+		t.Fatalf("%d segments and %d blocks exercise little", len(table.directory), len(table.blocks))
 	}
 	checkTable(t, table, order)
 	table.Reset()
