@@ -71,3 +71,22 @@ func ExampleKeyedStream_Process() {
 	// cellar is silent since 00:00:01
 	// roof is silent since 00:00:18
 }
+
+func ExampleKeyedStream_IntervalJoin() {
+	env := lowwater.NewEnvironment(lowwater.WithParallelism(1))
+	room := func(r reading) string { return r.Sensor }
+	// Which readings came at most two seconds after a high one?
+	all := readings(env, reading{"roof", 1000, 35}, reading{"roof", 2000, 21}, reading{"roof", 4000, 22})
+	high := all.Filter(func(r reading) bool { return r.Value > 30 })
+	high.KeyBy(room).IntervalJoin(all.KeyBy(room)).Between(0, 2*time.Second).LowerExclusive().
+		Process(func(ctx *lowwater.IntervalJoinContext, high, next reading, out *lowwater.Collector[string]) error {
+			out.Emit(fmt.Sprintf("%s: %v after %v", high.Sensor, next.Value, high.Value))
+			return nil
+		}).
+		Print()
+	if err := env.Execute(context.Background(), "after high"); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// roof: 21 after 35
+}
