@@ -72,8 +72,10 @@ func (w WindowedStream[K, T]) SideOutputLate(tag OutputTag[T]) *WindowedStream[K
 
 // CloseAfterSilence closes all open windows when no record has arrived at a subtask for d
 // of wall-clock time: they fire although the watermark has not passed their end, with
-// the timing window.BySilence, and records that still come for them are late. Time under
-// back pressure does not count. The watermark itself stays as it is. With it results
+// the timing window.BySilence. From then on they are as if the watermark had passed their
+// end: a record that still comes for one makes it fire again as long as the allowed
+// lateness lasts, and is late after that, which is at once without AllowedLateness. Time
+// under back pressure does not count. The watermark itself stays as it is. With it results
 // depend on the wall clock, so it is off unless asked for, and it is for event-time
 // windows only. Flink has nothing like it.
 func (w WindowedStream[K, T]) CloseAfterSilence(d time.Duration) *WindowedStream[K, T] {

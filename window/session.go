@@ -49,14 +49,15 @@ func (a SessionAssigner) String() string {
 }
 
 // DynamicSessionAssigner is SessionAssigner with a gap computed from each
-// record. Build it with DynamicSession.
+// record. It is given to KeyedStream.WindowBy. Build it with DynamicSession.
 type DynamicSessionAssigner[T any] struct {
 	gap func(T) time.Duration
 	clock
 }
 
-// DynamicSession returns event-time sessions in which each record says how long a
-// gap may follow it. A gap below one millisecond fails the job at that record
+// DynamicSession returns an assigner for KeyedStream.WindowBy (Window takes only those
+// that go by time alone): event-time sessions in which each record says how long a gap
+// may follow it. A gap below one millisecond fails the job at that record
 // (spec windows 1.6).
 func DynamicSession[T any](gap func(T) time.Duration) DynamicSessionAssigner[T] {
 	return DynamicSessionAssigner[T]{gap: gap}

@@ -4,11 +4,10 @@ import (
 	"math"
 
 	"github.com/lowwater/lowwater/internal/operator"
-	"github.com/lowwater/lowwater/internal/progress"
 )
 
 // silence notices that a subtask's input has been silent for a while of wall-clock time.
-// Time during which the subtask could not take input does not count.
+// Time during which the subtask could not take input does not count: no timer runs then.
 type silence struct {
 	// after is how long, in milliseconds; 0 means never.
 	after int64
@@ -16,11 +15,14 @@ type silence struct {
 	close  func() error
 	timers operator.ProcessingTime
 
-	clock      progress.PausableClock
-	soft, hard bool
-	// last is the clock's time at the last record.
-	last int64
-	// cancel is set while a timer is.
+	// waiting is set from a record until close is called. deadline is the time for
+	// that, unless the clock is paused: then left is what was left of the wait.
+	waiting  bool
+	deadline int64
+	paused   bool
+	left     int64
+	// cancel is set while a timer is. The timer may be earlier than the deadline, which
+	// moves with every record.
 	cancel func()
 }
 
@@ -29,50 +31,55 @@ func (s *silence) heard() {
 	if s.after == 0 {
 		return
 	}
-	now := s.timers.Now()
-	s.last = s.clock.Time(now)
-	if s.cancel == nil {
-		s.cancel = s.timers.At(now+s.after, s.look)
+	s.waiting, s.left, s.deadline = true, s.after, s.timers.Now()+s.after
+	if s.cancel == nil && !s.paused {
+		s.arm()
 	}
 }
 
+func (s *silence) arm() { s.cancel = s.timers.At(s.deadline, s.look) }
+
 func (s *silence) look(now int64) error {
-	if left := s.after - (s.clock.Time(now) - s.last); left > 0 {
-		s.cancel = s.timers.At(now+left, s.look)
+	if now < s.deadline {
+		s.arm()
 		return nil
 	}
-	s.cancel = nil // until the next record
+	s.cancel, s.waiting = nil, false // until the next record
 	return s.close()
 }
 
 func (s *silence) stop() {
 	if s.cancel != nil {
 		s.cancel()
+		s.cancel = nil
 	}
 }
 
 // backPressure stops the clock while the subtask does not take input.
-func (s *silence) backPressure(soft, hard bool) {
-	if s.after == 0 {
+func (s *silence) backPressure(paused bool) {
+	if s.after == 0 || s.paused == paused {
+		return
+	}
+	s.paused = paused
+	if !s.waiting {
 		return
 	}
 	now := s.timers.Now()
-	was, is := s.soft || s.hard, soft || hard
-	s.soft, s.hard = soft, hard
-	switch {
-	case is && !was:
-		s.clock.Pause(now)
-	case was && !is:
-		s.clock.Resume(now)
+	if paused {
+		s.left = s.deadline - now
+		s.stop()
+		return
 	}
+	s.deadline = now + s.left
+	s.arm()
 }
 
 // BackPressure implements operator.BackPressured.
-func (c *core[K, T, A]) BackPressure(soft, hard bool) { c.silence.backPressure(soft, hard) }
+func (c *core[K, T, A]) BackPressure(soft, hard bool) { c.silence.backPressure(soft || hard) }
 
 // closeUpTo makes the windows that end by t closed, by advance: they fire as by silence,
-// and records that still come for them are late. The watermark that the operator
-// forwards and shows does not change.
+// and take further records only within the allowed lateness. The watermark that the
+// operator forwards and shows does not change.
 func (c *core[K, T, A]) closeUpTo(t int64, advance func() error) error {
 	if t == math.MinInt64 || t <= c.watermark {
 		return nil
