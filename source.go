@@ -26,7 +26,7 @@ func FromSource[T any](env *Environment, source connector.Source[T], strategy ev
 	n := &graph.Node{
 		Name:          name,
 		WantsConsumer: true,
-		Watermarks:    watermarkInfo(strategy),
+		Watermarks:    watermarkInfo(env, strategy),
 		Source:        &graph.SourceInfo{Splits: -1, Alignment: alignmentInfo(strategy)},
 		NewSource:     func() operator.Source { return operator.NewSource(source, strategy, DeadLetters.key()) },
 	}
@@ -38,6 +38,9 @@ func FromSource[T any](env *Environment, source connector.Source[T], strategy ev
 		}
 		n.Source.Bounded = source.Boundedness() == connector.Bounded
 		n.Source.NewEnumerator = source.NewEnumerator
+		if d, ok := source.(connector.DeadLetterSource); ok && d.EmitsDeadLetters() {
+			n.Source.DeadLetters = DeadLetters.key()
+		}
 	}
 	env.addNode(n)
 	return &DataStream[T]{env: env, from: []port{{node: n}}, node: n}

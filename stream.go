@@ -1,6 +1,8 @@
 package lowwater
 
 import (
+	"slices"
+
 	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/eventtime"
 	"github.com/lowwater/lowwater/internal/exchange"
@@ -32,7 +34,7 @@ func (s *DataStream[T]) Map[R any](f func(T) R) *DataStream[R] {
 	if f == nil {
 		s.env.fail("Map: the function is nil")
 	}
-	return addOperator[T, R](s, "Map", func() operator.Operator { return operator.NewMap(f) })
+	return withoutSides(addOperator[T, R](s, "Map", func() operator.Operator { return operator.NewMap(f) }))
 }
 
 // Filter keeps the records for which keep returns true.
@@ -40,7 +42,7 @@ func (s *DataStream[T]) Filter(keep func(T) bool) *DataStream[T] {
 	if keep == nil {
 		s.env.fail("Filter: the function is nil")
 	}
-	return addOperator[T, T](s, "Filter", func() operator.Operator { return operator.NewFilter(keep) })
+	return withoutSides(addOperator[T, T](s, "Filter", func() operator.Operator { return operator.NewFilter(keep) }))
 }
 
 // FlatMap calls f for every record; f passes any number of results to emit, which it
@@ -49,7 +51,7 @@ func (s *DataStream[T]) FlatMap[R any](f func(value T, emit func(R))) *DataStrea
 	if f == nil {
 		s.env.fail("FlatMap: the function is nil")
 	}
-	return addOperator[T, R](s, "FlatMap", func() operator.Operator { return operator.NewFlatMap(f) })
+	return withoutSides(addOperator[T, R](s, "FlatMap", func() operator.Operator { return operator.NewFlatMap(f) }))
 }
 
 // Process calls f for every record. f may emit, write side outputs, look at
@@ -86,8 +88,8 @@ func (s *DataStream[T]) AssignTimestampsAndWatermarks(strategy eventtime.Waterma
 	out := addOperator[T, T](s, "Timestamps/Watermarks", func() operator.Operator {
 		return operator.NewTimestamps(strategy)
 	})
-	out.node.Watermarks = watermarkInfo(strategy)
-	return out
+	out.node.Watermarks = watermarkInfo(s.env, strategy)
+	return withoutSides(out)
 }
 
 // KeyBy partitions the stream: all records with the same key go to the same subtask.
@@ -138,7 +140,12 @@ func (s *DataStream[T]) SideOutput[X any](tag OutputTag[X]) *DataStream[X] {
 	if err := tag.validate(); err != nil {
 		s.env.fail("SideOutput: %w", err)
 	}
-	if n != nil {
+	switch {
+	case n == nil:
+	case n.KnownSides && !slices.Contains(n.Sides, tag.key()):
+		s.env.fail("SideOutput(%v): operator %q has no such side output: ask the operator that emits it, "+
+			"or give a windowed stream SideOutputLate with this tag", tag, n.Name)
+	default:
 		out.from = []port{{n, tag.key()}}
 	}
 	return out
@@ -210,6 +217,12 @@ func addOperator[T, R any](s *DataStream[T], name string, make func() operator.O
 	return &DataStream[R]{env: s.env, from: []port{{node: n}}, node: n}
 }
 
+// withoutSides notes that the stream's operator has no side outputs.
+func withoutSides[T any](s *DataStream[T]) *DataStream[T] {
+	s.node.KnownSides = true
+	return s
+}
+
 // connect makes s an input of n.
 func connect[T any](s *DataStream[T], n *graph.Node, input int) {
 	for _, p := range s.from {
@@ -246,10 +259,11 @@ func copier[T any]() func(exchange.Payload) exchange.Payload {
 	}
 }
 
-func watermarkInfo[T any](s eventtime.WatermarkStrategy[T]) *graph.WatermarkInfo {
+func watermarkInfo[T any](env *Environment, s eventtime.WatermarkStrategy[T]) *graph.WatermarkInfo {
 	return &graph.WatermarkInfo{
 		Description: s.String(),
 		None:        s.EmitsNothing(),
 		Idleness:    s.Idleness() > 0 || s.BrokerIdleness() > 0,
+		NoProbes:    env.options.WatermarkInterval == 0,
 	}
 }

@@ -46,6 +46,13 @@ type Discoverer interface {
 	DiscoveryInterval() time.Duration
 }
 
+// DeadLetterSource is implemented by sources that can hand records they cannot decode to
+// a side output.
+type DeadLetterSource interface {
+	// EmitsDeadLetters reports whether the source is told to.
+	EmitsDeadLetters() bool
+}
+
 // SourceRuntime is what the engine tells an enumerator.
 type SourceRuntime struct {
 	// Operator is the source's name in this job, for messages.

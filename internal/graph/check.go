@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Warning is something about a plan that is legal and faithful to Flink, but
@@ -11,31 +12,33 @@ type Warning struct {
 	// Code is stable, for tests and tools.
 	Code     string
 	Operator string
-	Message  string
+	// Where is the file and line of the API call that made the operator.
+	Where   string
+	Message string
 	// Fixes are alternatives, best first.
 	Fixes []string
 }
 
 func (w Warning) String() string {
 	s := fmt.Sprintf("%s: %s: %s", w.Code, w.Operator, w.Message)
-	for i, f := range w.Fixes {
-		if i == 0 {
-			s += " Fix: " + f
-		} else {
-			s += ", or " + f
-		}
-	}
 	if len(w.Fixes) > 0 {
-		s += "."
+		s += " Fix: " + w.Fix() + "."
 	}
 	return s
 }
+
+// Fix is the fixes in one sentence.
+func (w Warning) Fix() string { return strings.Join(w.Fixes, ", or ") }
 
 // checks is the registry of plan checks. Each looks at one node of a resolved
 // graph.
 var checks = []func(*Node) *Warning{
 	overParallelSource,
 	eventTimeWithoutStrategy,
+	windowNeverFires,
+	lateOutputUnused,
+	deadLettersUnused,
+	idlenessWithoutProbes,
 	resultUnused,
 }
 
@@ -45,7 +48,7 @@ func (g *Graph) Check() []Warning {
 	for _, n := range g.Nodes {
 		for _, check := range checks {
 			if w := check(n); w != nil {
-				w.Operator = n.Name
+				w.Operator, w.Where = n.Name, n.Where
 				out = append(out, *w)
 			}
 		}
@@ -65,6 +68,10 @@ func overParallelSource(n *Node) *Warning {
 	if holding == nil {
 		return nil
 	}
+	consequence := "the watermark behind this source stands still"
+	if reachesEventTime(n, map[*Node]bool{}) {
+		consequence = "no event-time window behind this source will fire"
+	}
 	strategy := "its watermark strategy"
 	if holding != n {
 		strategy = fmt.Sprintf("the watermark strategy of %q", holding.Name)
@@ -76,9 +83,18 @@ func overParallelSource(n *Node) *Warning {
 	return &Warning{
 		Code: "over-parallel-source",
 		Message: fmt.Sprintf("parallelism %d but only %s: the %s without a split will never send a watermark, "+
-			"so no event-time window behind this source will fire.", n.Parallelism, count(s.Splits, "split"), count(n.Parallelism-s.Splits, "subtask")),
+			"so %s.", n.Parallelism, count(s.Splits, "split"), count(n.Parallelism-s.Splits, "subtask"), consequence),
 		Fixes: fixes,
 	}
+}
+
+// reachesEventTime reports whether an operator that waits for watermarks is behind n.
+func reachesEventTime(n *Node, seen map[*Node]bool) bool {
+	if seen[n] {
+		return false
+	}
+	seen[n] = true
+	return n.EventTime || slices.ContainsFunc(n.Outputs, func(e *Edge) bool { return reachesEventTime(e.To, seen) })
 }
 
 // holdsWithoutRecords returns the first node, from n on and within one subtask,
@@ -111,7 +127,7 @@ func eventTimeWithoutStrategy(n *Node) *Warning {
 	if !n.EventTime {
 		return nil
 	}
-	silent := withoutWatermarks(n)
+	silent := withoutWatermarks(n, map[*Node]bool{})
 	if silent == nil {
 		return nil
 	}
@@ -132,15 +148,19 @@ func eventTimeWithoutStrategy(n *Node) *Warning {
 // withoutWatermarks returns a node at or above n that makes no watermarks and
 // behind which none are made. An operator with a strategy cuts off what comes from
 // above, also if its own strategy makes nothing (spec watermarks 7.1).
-func withoutWatermarks(n *Node) *Node {
+func withoutWatermarks(n *Node, seen map[*Node]bool) *Node {
+	if seen[n] {
+		return nil
+	}
+	seen[n] = true
 	switch w := n.Watermarks; {
 	case w != nil && !w.None, n.Source != nil && n.Source.Bounded:
 		return nil
-	case n.Source != nil, w != nil && !bounded(n):
+	case n.Source != nil, w != nil && !bounded(n, map[*Node]bool{}):
 		return n
 	}
 	for _, e := range n.Inputs {
-		if silent := withoutWatermarks(e.From); silent != nil {
+		if silent := withoutWatermarks(e.From, seen); silent != nil {
 			return silent
 		}
 	}
@@ -148,11 +168,65 @@ func withoutWatermarks(n *Node) *Node {
 }
 
 // bounded reports whether all sources above n are.
-func bounded(n *Node) bool {
+func bounded(n *Node, seen map[*Node]bool) bool {
 	if n.Source != nil {
 		return n.Source.Bounded
 	}
-	return !slices.ContainsFunc(n.Inputs, func(e *Edge) bool { return !bounded(e.From) })
+	if seen[n] {
+		return true
+	}
+	seen[n] = true
+	return !slices.ContainsFunc(n.Inputs, func(e *Edge) bool { return !bounded(e.From, seen) })
+}
+
+func windowNeverFires(n *Node) *Warning {
+	if !n.NeverFires {
+		return nil
+	}
+	return &Warning{
+		Code:    "window-never-fires",
+		Message: "a global window has no end, so without a trigger it never fires.",
+		Fixes:   []string{"give it a trigger such as window.CountTrigger", "use window.GlobalEndOfStream"},
+	}
+}
+
+func lateOutputUnused(n *Node) *Warning {
+	if n.LateSide == "" || n.consumed(n.LateSide) {
+		return nil
+	}
+	return &Warning{
+		Code:    "late-output-unused",
+		Message: "nothing consumes its late output: late records are dropped and counted.",
+		Fixes:   []string{"consume SideOutput of the same tag", "leave SideOutputLate out"},
+	}
+}
+
+func deadLettersUnused(n *Node) *Warning {
+	if n.Source == nil || n.Source.DeadLetters == "" || n.consumed(n.Source.DeadLetters) {
+		return nil
+	}
+	return &Warning{
+		Code:    "dead-letters-unused",
+		Message: "records that cannot be decoded go to its dead-letter output, which nothing consumes: they are dropped and counted.",
+		Fixes:   []string{"consume SideOutput(lowwater.DeadLetters)", "let such records fail the job"},
+	}
+}
+
+// consumed reports whether a side output of n has a consumer.
+func (n *Node) consumed(side string) bool {
+	return slices.ContainsFunc(n.Outputs, func(e *Edge) bool { return e.Output == side })
+}
+
+// idlenessWithoutProbes: spec watermarks 4.7.
+func idlenessWithoutProbes(n *Node) *Warning {
+	if w := n.Watermarks; w == nil || !w.Idleness || !w.NoProbes {
+		return nil
+	}
+	return &Warning{
+		Code:    "idleness-without-interval",
+		Message: "its strategy has idleness, but the auto-watermark interval is 0, so idleness is never detected.",
+		Fixes:   []string{"leave WithAutoWatermarkInterval(0) out"},
+	}
 }
 
 func resultUnused(n *Node) *Warning {

@@ -84,6 +84,14 @@ type Node struct {
 	// assign-timestamps operator; nil on all others.
 	Watermarks *WatermarkInfo
 
+	// KnownSides says that Sides are all the side outputs the node can have, by key;
+	// otherwise its user function decides.
+	KnownSides bool
+	Sides      []string
+	// LateSide is the key of the side output for late records, empty if there is none.
+	LateSide string
+	// NeverFires is set on windows that nothing will ever fire.
+	NeverFires bool
 	// WantsConsumer is set on nodes that are useless without a consumer, that is
 	// on all but sinks.
 	WantsConsumer bool
@@ -96,6 +104,9 @@ type SourceInfo struct {
 	Bounded bool
 	// Splits is the number of splits found at start, -1 while unknown.
 	Splits int
+	// DeadLetters is the key of the side output for records that cannot be decoded,
+	// empty if there is none.
+	DeadLetters string
 	// Alignment is set if the source waits for others.
 	Alignment *AlignmentInfo
 	// NewEnumerator connects to the source.
@@ -108,6 +119,8 @@ type WatermarkInfo struct {
 	// None is true if the strategy emits no watermarks at all.
 	None     bool
 	Idleness bool
+	// NoProbes is true if the generator is never called periodically.
+	NoProbes bool
 }
 
 // AlignmentInfo is how a source is aligned with the others of its group (spec

@@ -89,7 +89,7 @@ func Start(ctx context.Context, g *graph.Graph, options Options) (*Job, error) {
 	}
 	j.plan, j.warnings = plan, g.Check()
 	for _, w := range j.warnings {
-		j.log.Warn(w.Message, "code", w.Code, "operator", w.Operator, "fix", w.Fixes)
+		j.log.Warn(w.Message, "code", w.Code, "operator", w.Operator, "at", w.Where, "fix", w.Fix())
 	}
 	// The tasks outlive ctx: its end is a request to stop, not to drop everything.
 	j.ctx, j.cancel = context.WithCancel(context.WithoutCancel(ctx))

@@ -40,8 +40,14 @@ func (s *Sampled) Value() Sample {
 
 // Drop counts a record that the operator did not pass on, under a reason such as
 // "malformed" and with a description of the record.
-func (o *Operator) Drop(reason, description string) {
+func (o *Operator) Drop(reason, description string) { o.dropped(reason).Add(1, description) }
+
+// DropN is Drop for n records that nothing more is known of.
+func (o *Operator) DropN(reason string, n int64) { o.dropped(reason).Add(n) }
+
+func (o *Operator) dropped(reason string) *Sampled {
 	o.dropsMu.Lock()
+	defer o.dropsMu.Unlock()
 	s := o.drops[reason]
 	if s == nil {
 		s = &Sampled{}
@@ -50,8 +56,7 @@ func (o *Operator) Drop(reason, description string) {
 		}
 		o.drops[reason] = s
 	}
-	o.dropsMu.Unlock()
-	s.Add(1, description)
+	return s
 }
 
 // Drops returns what Drop counted, by reason.

@@ -90,6 +90,13 @@ type Output interface {
 	Status(idle bool) error
 }
 
+// HasSide reports whether the side output with that id has a consumer, as far as the
+// output knows.
+func HasSide(out Output, id string) bool {
+	k, ok := out.(interface{ HasSide(id string) bool })
+	return !ok || k.HasSide(id)
+}
+
 // Runtime is what an operator knows about where it runs.
 type Runtime struct {
 	Name           string

@@ -90,7 +90,17 @@ func (e *edge) Status(idle bool) error {
 
 func (o *output) Emit(p exchange.Payload) error { return o.emit(o.main, p) }
 
-func (o *output) EmitSide(id string, p exchange.Payload) error { return o.emit(o.sides[id], p) }
+// EmitSide implements operator.Output. What nobody consumes is counted as dropped.
+func (o *output) EmitSide(id string, p exchange.Payload) error {
+	edges := o.sides[id]
+	if len(edges) == 0 && p.Len() > 0 {
+		o.owner.rt.Metrics.DropN("no consumer of side output "+id, int64(p.Len()))
+	}
+	return o.emit(edges, p)
+}
+
+// HasSide answers operator.HasSide.
+func (o *output) HasSide(id string) bool { return len(o.sides[id]) > 0 }
 
 // emit gives p to the last consumer and copies to the others.
 func (o *output) emit(edges []*edge, p exchange.Payload) error {
