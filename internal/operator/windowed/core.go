@@ -39,8 +39,7 @@ type core[K comparable, T, A any] struct {
 	// windows is the scratch space of the assigner.
 	windows []window.TimeWindow
 
-	lateEmitter *operator.Emitter[T] // nil without a late output
-	lateRecords lateRecords
+	lateRecords lateRecords[T]
 }
 
 // open prepares c; fire is called by the clock for processing-time windows, onSilence
@@ -55,9 +54,7 @@ func (c *core[K, T, A]) open(rt *operator.Runtime, out operator.Output, fire fun
 	c.processingTime = !c.eventTime && !global
 	c.context = &Context[K]{Element: operator.NewElement(rt, out)}
 	c.results.openResults(c.context, out)
-	if c.LateOutput != "" {
-		c.lateEmitter = operator.NewEmitter[T](out, c.LateOutput)
-	}
+	c.openLate()
 	c.alarm = alarm{timers: rt.Timers, fire: fire}
 	c.closed = math.MinInt64
 	c.silence = silence{after: c.CloseAfterSilence, close: onSilence, timers: rt.Timers}
@@ -76,7 +73,7 @@ func (c *core[K, T, A]) assign(b *keyedBatch[K, T], i int, now int64) error {
 	var err error
 	c.windows, err = c.Assigner.Assign(c.windows[:0], b.Timestamps[i], now)
 	if err != nil {
-		return fmt.Errorf("%v: %s, key %v: %w", c.Assigner, c.describe(b.Origins[i]), b.Keys[i], err)
+		return fmt.Errorf("%v: %s, key %v: %w", c.Assigner, c.rt.Describe(b.Origins[i]), b.Keys[i], err)
 	}
 	return nil
 }
@@ -119,15 +116,15 @@ func (c *core[K, T, A]) emit(key K, w window.TimeWindow, timing window.Timing, a
 // flush sends everything emitted. Operators call it before they return, so that
 // no signal overtakes a result.
 func (c *core[K, T, A]) flush() error {
-	c.countLate()
+	c.lateRecords.MoveTo(c.rt.Metrics)
 	if err := c.results.flush(); err != nil {
 		return err
 	}
 	if err := c.context.Flush(); err != nil {
 		return err
 	}
-	if c.lateEmitter != nil {
-		return c.lateEmitter.Flush()
+	if c.lateRecords.emitter != nil {
+		return c.lateRecords.emitter.Flush()
 	}
 	return nil
 }
@@ -154,7 +151,7 @@ func (c *core[K, T, A]) Status(idle bool) error { return c.out.Status(idle) }
 func (c *core[K, T, A]) lost(windows int) error {
 	if c.processingTime && windows > 0 {
 		c.rt.Logger.Warn("input ended before the clock reached the end of these processing-time windows: they do not fire",
-			"operator", c.rt.Name, "subtask", c.rt.Subtask, "windows", windows)
+			"windows", windows)
 	}
 	return nil
 }
@@ -162,6 +159,7 @@ func (c *core[K, T, A]) lost(windows int) error {
 func (c *core[K, T, A]) Close() error {
 	c.alarm.stop()
 	c.silence.stop()
+	c.tellTotal()
 	return nil
 }
 

@@ -2,21 +2,29 @@ package windowed
 
 import (
 	"fmt"
+	"log/slog"
+	"math"
+	"time"
 
-	"github.com/lowwater/lowwater/connector"
-	"github.com/lowwater/lowwater/internal/metric"
+	"github.com/lowwater/lowwater/internal/operator"
 )
 
-// lateRecords is what one call found late, on its way into the metrics.
-type lateRecords struct {
-	count   int64
-	bySplit map[uint32]int64
-	samples []metric.LateRecord
+// lateRecords is what a window operator does with records that come too late.
+type lateRecords[T any] struct {
+	operator.LateRecords
+	// emitter is nil if nothing takes late records: no late output is set, or it has no
+	// consumer.
+	emitter *operator.Emitter[T]
+	// dropped counts what was lost since the start.
+	dropped int64
 }
 
-// samplesPerBatch bounds what a flood of late records costs: only so many of a
-// batch are described.
-const samplesPerBatch = 8
+// openLate decides where late records go.
+func (c *core[K, T, A]) openLate() {
+	if c.LateOutput != "" && operator.HasSide(c.out, c.LateOutput) {
+		c.lateRecords.emitter = operator.NewEmitter[T](c.out, c.LateOutput)
+	}
+}
 
 // late handles record i, which no window took (spec windows 2.3).
 func (c *core[K, T, A]) late(b *keyedBatch[K, T], i int) {
@@ -29,18 +37,53 @@ func (c *core[K, T, A]) late(b *keyedBatch[K, T], i int) {
 		return
 	}
 	l := &c.lateRecords
-	l.count++
-	if l.bySplit == nil {
-		l.bySplit = map[uint32]int64{}
+	l.Add(b.Keys[i], t, c.watermark, b.Origins[i], l.emitter == nil)
+	if l.emitter != nil {
+		l.emitter.Append(b.Values[i], t, b.Origins[i])
+		return
 	}
-	l.bySplit[b.Origins[i].Split()]++
-	if l.count <= samplesPerBatch {
-		l.samples = append(l.samples, metric.LateRecord{
-			Timestamp: t, Watermark: c.watermark, Key: fmt.Sprint(b.Keys[i]), Origin: b.Origins[i],
-		})
+	if l.dropped == 0 {
+		c.tellDropped(b, i)
 	}
-	if c.lateEmitter != nil {
-		c.lateEmitter.Append(b.Values[i], t, b.Origins[i])
+	l.dropped++
+}
+
+// tellDropped logs the first late record that is lost. The others are only counted.
+func (c *core[K, T, A]) tellDropped(b *keyedBatch[K, T], i int) {
+	advice := "collect late records with SideOutputLate"
+	if c.LateOutput != "" {
+		advice = "consume the late output, which nothing does"
+	}
+	c.rt.Logger.Warn("dropped a record that came too late for its windows; more are counted without a message: "+
+		"set AllowedLateness, or use a larger bound in the watermark strategy, or "+advice,
+		"record", c.rt.Describe(b.Origins[i]), "key", fmt.Sprint(b.Keys[i]),
+		timeAttr("timestamp", b.Timestamps[i]), timeAttr("watermark", c.watermark),
+		behindAttr(b.Timestamps[i], c.watermark))
+}
+
+// timeAttr is a time in milliseconds for the log.
+func timeAttr(name string, t int64) slog.Attr {
+	switch t {
+	case math.MinInt64:
+		return slog.String(name, "none")
+	case math.MaxInt64:
+		return slog.String(name, "end of input")
+	default:
+		return slog.Time(name, time.UnixMilli(t).UTC())
+	}
+}
+
+// behindAttr is how far t is behind a watermark that is not before it.
+func behindAttr(t, watermark int64) slog.Attr {
+	const longest = math.MaxInt64 / int64(time.Millisecond)
+	behind := uint64(watermark) - uint64(t) // right even where the signed difference is not
+	return slog.Duration("late", time.Duration(min(behind, uint64(longest)))*time.Millisecond)
+}
+
+// tellTotal logs how many late records were lost.
+func (c *core[K, T, A]) tellTotal() {
+	if n := c.lateRecords.dropped; n > 0 {
+		c.rt.Logger.Warn("late records were dropped", "records", n)
 	}
 }
 
@@ -52,23 +95,5 @@ func (c *core[K, T, A]) unclaimed(b *keyedBatch[K, T], i int) {
 		return // in a gap between windows: in none by definition
 	}
 	c.rt.Metrics.Drop("windows-ended", fmt.Sprintf("%s with timestamp %d of key %v, assigned to %v, at watermark %d",
-		c.describe(b.Origins[i]), b.Timestamps[i], b.Keys[i], c.windows, c.watermark))
+		c.rt.Describe(b.Origins[i]), b.Timestamps[i], b.Keys[i], c.windows, c.watermark))
 }
-
-// countLate moves the late records since the last call into the metrics.
-func (c *core[K, T, A]) countLate() {
-	l := &c.lateRecords
-	if l.count == 0 {
-		return
-	}
-	c.rt.Metrics.NumLateRecords.Add(l.count)
-	if c.lateEmitter == nil {
-		c.rt.Metrics.NumLateRecordsDropped.Add(l.count)
-	}
-	c.rt.Metrics.Late.Add(l.bySplit, l.samples)
-	l.count, l.samples = 0, l.samples[:0]
-	clear(l.bySplit)
-}
-
-// describe names a record by its place in its source.
-func (c *core[K, T, A]) describe(o connector.Origin) string { return c.rt.Describe(o) }
