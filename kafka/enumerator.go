@@ -26,7 +26,7 @@ var (
 	_ connector.Discoverer = (*enumerator)(nil)
 )
 
-func newEnumerator(cfg *sourceConfig, rt connector.SourceRuntime) (*enumerator, error) {
+func newEnumerator(cfg *sourceConfig, rt connector.SourceRuntime) (connector.Enumerator, error) {
 	log := rt.Logger.With("source", rt.Operator)
 	c, err := connect("kafka source", "READ and DESCRIBE", &cfg.client, log, nil, nil)
 	if err != nil {

@@ -25,7 +25,7 @@ var (
 	_ connector.EndReporter    = (*reader[int])(nil)
 )
 
-func newReader[T any](cfg *sourceConfig, decode decodeFunc[T], rt connector.ReaderRuntime) (*reader[T], error) {
+func newReader[T any](cfg *sourceConfig, decode decodeFunc[T], rt connector.ReaderRuntime) (connector.Reader[T], error) {
 	f, err := newFetcher(cfg, rt.Logger.With("source", rt.Operator, "subtask", rt.Subtask))
 	if err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ type writer[T any] struct {
 
 var _ connector.Writer[int] = (*writer[int])(nil)
 
-func newWriter[T any](ctx context.Context, s *Sink[T], rt connector.WriterRuntime) (*writer[T], error) {
+func newWriter[T any](ctx context.Context, s *Sink[T], rt connector.WriterRuntime) (connector.Writer[T], error) {
 	log := rt.Logger.With("sink", rt.Operator, "subtask", rt.Subtask)
 	c, err := connect("kafka sink", "WRITE and DESCRIBE", &s.cfg.client, log, nil, s.cfg.writerOptions(s.partition != nil))
 	if err != nil {
