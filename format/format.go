@@ -28,6 +28,13 @@ type Encoder[T any] interface {
 	Encode(dst []byte, v T) ([]byte, error)
 }
 
+// Validator is implemented by decoders and encoders that can tell before the first
+// record that they will not work, for example because a type has a field that the
+// format has no value for. Connectors call Validate when the job is built.
+type Validator interface {
+	Validate() error
+}
+
 // NullDecoder is implemented by decoders that have a value for a record without
 // one: in Kafka a null value, which a compacted topic reads as the deletion of
 // its key. Connectors pass such records on only to decoders that implement it.

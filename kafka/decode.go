@@ -36,6 +36,9 @@ type decodeFunc[T any] func(rec *kgo.Record, into *T) error
 var errTombstone = errors.New("null value")
 
 func decodeValue[T any](dec format.Decoder[T]) decodeFunc[T] {
+	if dec == nil {
+		return nil
+	}
 	nulls, _ := dec.(format.NullDecoder[T])
 	return func(rec *kgo.Record, into *T) error {
 		switch {
@@ -50,6 +53,9 @@ func decodeValue[T any](dec format.Decoder[T]) decodeFunc[T] {
 }
 
 func decodeRecord[T any](decode func(rec Record) (T, error)) decodeFunc[T] {
+	if decode == nil {
+		return nil
+	}
 	return func(rec *kgo.Record, into *T) error {
 		var err error
 		*into, err = decode(Record{

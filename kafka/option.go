@@ -11,6 +11,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
+
+	"github.com/lowwater/lowwater/format"
 )
 
 // Header is a record header. Its value may be nil.
@@ -154,6 +156,17 @@ type problems struct {
 
 func (p *problems) add(option, format string, args ...any) {
 	p.errs = append(p.errs, fmt.Errorf("%s: %s: %s", p.of, option, fmt.Sprintf(format, args...)))
+}
+
+// codec reports what a decoder or encoder says about itself.
+func (p *problems) codec(what string, codec any) {
+	v, ok := codec.(format.Validator)
+	if !ok {
+		return
+	}
+	if err := v.Validate(); err != nil {
+		p.errs = append(p.errs, fmt.Errorf("%s: %s: %w", p.of, what, err))
+	}
 }
 
 func (p *problems) positive(option string, d time.Duration) {

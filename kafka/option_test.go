@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
+	"github.com/lowwater/lowwater/format/json"
 	"github.com/lowwater/lowwater/format/raw"
 )
 
@@ -112,6 +113,51 @@ func TestSinkValidate(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) { checkProblems(t, tt.sink.Validate(), tt.want) })
+	}
+}
+
+type channel struct{ C chan int }
+
+func TestCodecsAreValidated(t *testing.T) {
+	topic := func(string) string { return "x" }
+	decodeAny := func(Record) (string, error) { return "", nil }
+	sink := NewSink(raw.String{}, Brokers("a:1"), Topic("out"))
+	tests := []struct {
+		name  string
+		codec interface{ Validate() error }
+		want  []string
+	}{
+		{"source", NewSource(json.Value[order](), sourceOpts()...), nil},
+		{"source of records", NewRecordSource(decodeAny, sourceOpts()...), nil},
+		{"source of channels", NewSource(json.Value[channel](), sourceOpts()...), []string{
+			`kafka source: decoder: json: cannot decode into kafka.channel: field C: JSON has no value for chan int; tag the field json:"-" to leave it out`,
+		}},
+		{"source without decoder", NewSource[string](nil, sourceOpts()...), []string{
+			"kafka source: decoder: nil; want one for NewSource, or a function for NewRecordSource",
+		}},
+		{"source without function", NewRecordSource[string](nil, sourceOpts()...), []string{
+			"kafka source: decoder: nil; want one for NewSource, or a function for NewRecordSource",
+		}},
+		{"sink of channels", NewSink(json.Encode[channel](), Brokers("a:1"), Topic("out")), []string{
+			`kafka sink: encoder: json: cannot encode kafka.channel: field C: JSON has no value for chan int; tag the field json:"-" to leave it out`,
+		}},
+		{"sink without encoder", NewSink[string](nil, Brokers("a:1"), Topic("out")), []string{
+			"kafka sink: encoder: nil; want one for NewSink",
+		}},
+		{"sink without functions", sink.WithKey(nil).WithHeaders(nil).WithPartition(nil).WithTimestamp(nil), []string{
+			"kafka sink: WithKey: the function is nil; leave the call out",
+			"kafka sink: WithHeaders: the function is nil; leave the call out",
+			"kafka sink: WithPartition: the function is nil; leave the call out",
+			"kafka sink: WithTimestamp: the function is nil; leave the call out",
+		}},
+		{"sink without topic", NewSink(raw.String{}, Brokers("a:1")).WithTopic(topic).WithTopic(nil), []string{
+			"kafka sink: WithTopic: the function is nil; leave the call out",
+			"kafka sink: Topic: none given; want Topic or WithTopic",
+		}},
+		{"sink before", sink, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { checkProblems(t, tt.codec.Validate(), tt.want) })
 	}
 }
 

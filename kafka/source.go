@@ -11,7 +11,8 @@ import (
 // connection.
 type Source[T any] struct {
 	cfg    *sourceConfig
-	decode decodeFunc[T]
+	dec    format.Decoder[T] // nil if decode is a function of the user's
+	decode decodeFunc[T]     // nil if none was given
 }
 
 // NewSource returns a source whose values are the records' values, decoded.
@@ -20,7 +21,7 @@ type Source[T any] struct {
 // a value for it (format.NullDecoder); otherwise it is left out and counted as
 // dropped, under "tombstone". A decoder sees bytes that it must not keep.
 func NewSource[T any](dec format.Decoder[T], opts ...SourceOption) *Source[T] {
-	return &Source[T]{cfg: newSourceConfig(opts), decode: decodeValue(dec)}
+	return &Source[T]{cfg: newSourceConfig(opts), dec: dec, decode: decodeValue(dec)}
 }
 
 // NewRecordSource returns a source whose values are made from whole records,
@@ -33,8 +34,17 @@ func NewRecordSource[T any](decode func(rec Record) (T, error), opts ...SourceOp
 	return &Source[T]{cfg: newSourceConfig(opts), decode: decodeRecord(decode)}
 }
 
-// Validate reports all wrong options at once.
-func (s *Source[T]) Validate() error { return s.cfg.validate() }
+// Validate reports all wrong options at once, and what the decoder says about itself
+// (format.Validator).
+func (s *Source[T]) Validate() error {
+	p := &problems{of: "kafka source"}
+	if s.decode == nil {
+		p.add("decoder", "nil; want one for NewSource, or a function for NewRecordSource")
+	}
+	p.codec("decoder", s.dec)
+	s.cfg.validate(p)
+	return p.err()
+}
 
 // Boundedness is connector.Bounded with the option Bounded.
 func (s *Source[T]) Boundedness() connector.Boundedness {

@@ -150,8 +150,7 @@ func newSourceConfig(opts []SourceOption) *sourceConfig {
 	return c
 }
 
-func (c *sourceConfig) validate() error {
-	p := &problems{of: "kafka source"}
+func (c *sourceConfig) validate(p *problems) {
 	c.client.validate(p)
 	c.validateTopics(p)
 	c.start.validate(p, c)
@@ -170,7 +169,6 @@ func (c *sourceConfig) validate() error {
 	p.atLeast("FetchMaxBytes", c.fetchMaxBytes, 1024)
 	p.atLeast("FetchMaxPartitionBytes", c.fetchMaxPartitionBytes, 1024)
 	p.positive("FetchMaxWait", c.fetchMaxWait)
-	return p.err()
 }
 
 func (c *sourceConfig) validateTopics(p *problems) {

@@ -14,6 +14,8 @@ import (
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowwater/lowwater/format"
 )
 
 type item struct {
@@ -294,7 +296,7 @@ func TestValidate(t *testing.T) {
 		{Encode[loop](), []string{"cannot encode json.loop"}},
 	}
 	for _, tt := range tests {
-		err := tt.codec.(interface{ Validate() error }).Validate()
+		err := tt.codec.(format.Validator).Validate()
 		if (err == nil) != (tt.want == nil) {
 			t.Errorf("%T: error %v", tt.codec, err)
 		}

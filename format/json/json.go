@@ -10,8 +10,8 @@ import (
 // Value returns a decoder of records that each hold one JSON value for a T.
 //
 // A type with fields that JSON has no value for, such as channels, is an error
-// of the decoder: its method Validate() error reports it, and so does every
-// Decode. Sources call Validate when the job is built.
+// of the decoder: it is a format.Validator, by which sources learn of the error when
+// the job is built, and every Decode returns it.
 func Value[T any]() format.Decoder[T] {
 	if _, ok := any(new(T)).(Scanner); ok {
 		return scanner[T]{}
@@ -32,6 +32,11 @@ type Scanner interface {
 type scanner[T any] struct{}
 
 func (scanner[T]) Decode(data []byte, into *T) error { return any(into).(Scanner).ScanJSON(data) }
+
+var (
+	_ format.Validator = (*decoder[int])(nil)
+	_ format.Validator = (*encoder[int])(nil)
+)
 
 // decoder decodes by a table. It holds no state of a record, so it may be used
 // by many goroutines at once.
