@@ -7,23 +7,17 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-const (
-	// commitInterval is how often positions are committed to the group.
-	commitInterval = 5 * time.Second
-	// lastCommitTimeout bounds the commit when the reader closes.
-	lastCommitTimeout = 2 * time.Second
-)
+// commitInterval is how often positions are committed to the group.
+const commitInterval = 5 * time.Second
 
-// commitLoop commits positions now and then, and when the reader closes. They are there
-// to be looked at: a failure is logged and that is all.
+// commitLoop commits positions now and then. They are there to be looked at: a failure is
+// logged and that is all. It commits nothing when the reader closes, which does not know
+// whether the job has worked through what it was handed.
 func (f *fetcher) commitLoop(ctx context.Context) {
 	committed := kadm.Offsets{}
 	for wait(ctx, commitInterval) {
 		f.commit(ctx, &committed)
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCommitTimeout)
-	defer cancel()
-	f.commit(last, &committed)
 }
 
 // commit commits the positions that have moved since the last time.

@@ -5,7 +5,7 @@
 // partitions are assigned by the engine, by the formula Flink uses (spec
 // watermarks 5.15), and offsets live in the job. Offsets committed to a group
 // (GroupID) are there to be looked at and nothing reads them back, unless a
-// later job starts from them (GroupOffsets).
+// later job starts from them (GroupOffsets), which may skip records.
 //
 // What a reader does when Kafka has bad news:
 //

@@ -69,8 +69,12 @@ func Bounded() SourceOption {
 }
 
 // GroupID makes the job's positions visible as the offsets of a consumer group,
-// for tools that show lag. They are committed now and then, and play no part in
-// assignment or recovery.
+// for tools that show lag. They are committed every 5 seconds, not when the job
+// ends, and play no part in assignment or recovery.
+//
+// A position is where the source has read to, not what the job has finished: a job
+// that starts from it (GroupOffsets) misses the records that were under way when
+// this one ended.
 func GroupID(group string) SourceOption {
 	return sourceOption(func(c *sourceConfig) { c.group, c.groupSet = group, true })
 }

@@ -354,27 +354,3 @@ func TestLeadersMove(t *testing.T) {
 		}
 	}
 }
-
-func TestCommitPositions(t *testing.T) {
-	c := kafkatest.Start(t)
-	c.CreateTopic(t, "orders", 2)
-	c.Produce(t, "orders", numbered(0, 5)...)
-	read := func(opts ...SourceOption) {
-		s := start(t, NewSource(raw.String{}, append(opts, at(c), Topics("orders"))...))
-		s.want(5)
-		if err := s.reader.Close(); err != nil { // commits
-			t.Fatal(err)
-		}
-	}
-	read() // without a group it does nothing
-	read(GroupID("dashboards"))
-	resp, err := kadm.NewClient(c.Client(t)).FetchOffsets(t.Context(), "dashboards")
-	if err != nil {
-		t.Fatal(err)
-	}
-	committed := map[string]int64{}
-	resp.Each(func(o kadm.OffsetResponse) { committed[fmt.Sprint(o.Topic, "-", o.Partition)] = o.At })
-	if diff := cmp.Diff(map[string]int64{"orders-0": 5, "orders-1": 0}, committed); diff != "" {
-		t.Errorf("committed offsets (-want +got):\n%s", diff)
-	}
-}

@@ -49,6 +49,9 @@ func Timestamp(t time.Time) Start {
 // GroupOffsets starts at the offsets that a consumer group committed, and at
 // fallback for partitions without one. A committed offset that is not in the
 // log any more fails the start of the job.
+//
+// Offsets that another job committed by GroupID are ahead of its results: what that
+// job had read and not finished when it failed or was cancelled is skipped.
 func GroupOffsets(group string, fallback Start) Start {
 	return Start{kind: startGroup, group: group, fallback: &fallback}
 }

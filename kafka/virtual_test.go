@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -276,6 +278,51 @@ func TestOpenTransactionIsNotCaughtUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.want(1)
+	})
+}
+
+// TestCommitPositions: positions are committed now and then, but not at the end, when
+// records may be under way in the job.
+func TestCommitPositions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := kafkatest.Start(t)
+		c.CreateTopic(t, "orders", 2)
+		c.Produce(t, "orders", numbered(0, 5)...)
+		committed := func() map[string]int64 {
+			t.Helper()
+			resp, err := kadm.NewClient(c.Client(t)).FetchOffsets(t.Context(), "dashboards")
+			if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
+				t.Fatal(err)
+			}
+			offsets := map[string]int64{}
+			resp.Each(func(o kadm.OffsetResponse) { offsets[fmt.Sprint(o.Topic, "-", o.Partition)] = o.At })
+			return offsets
+		}
+		check := func(when string, want map[string]int64) {
+			t.Helper()
+			if diff := cmp.Diff(want, committed()); diff != "" {
+				t.Errorf("committed %s (-want +got):\n%s", when, diff)
+			}
+		}
+		source := func(opts ...SourceOption) *Source[string] {
+			return NewSource(raw.String{}, append(opts, at(c), Topics("orders"))...)
+		}
+		quiet := start(t, source())
+		quiet.want(5)
+		time.Sleep(time.Minute)
+		check("without a group", map[string]int64{})
+
+		s := start(t, source(GroupID("dashboards")))
+		s.want(5)
+		time.Sleep(commitInterval + time.Second)
+		check("after the interval", map[string]int64{"orders-0": 5, "orders-1": 0})
+		c.Produce(t, "orders", numbered(1, 3)...)
+		s.want(8)
+		s.close()
+		check("when the reader closed", map[string]int64{"orders-0": 5, "orders-1": 0})
+
+		resumed := start(t, source(GroupID("dashboards"), StartFrom(GroupOffsets("dashboards", Earliest()))))
+		resumed.want(3)
 	})
 }
 
