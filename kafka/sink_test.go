@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -278,6 +279,38 @@ func TestSinkFlushWaits(t *testing.T) {
 	if n := len(c.ReadAll(t, "out")); n != 2 {
 		t.Errorf("%d records, want 2", n)
 	}
+}
+
+// TestNothingOfAClosedWriterStays: neither leases nor timers hold on to it.
+func TestNothingOfAClosedWriterStays(t *testing.T) {
+	c := kafkatest.Start(t)
+	c.CreateTopic(t, "out", 1)
+	gone := make(chan struct{})
+	func() {
+		w, err := NewSink(raw.String{}, sinkAt(c), Topic("out")).NewWriter(t.Context(), connector.WriterRuntime{Logger: testLogger(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Write(t.Context(), batchOf("a")); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		runtime.SetFinalizer(w.(*writer[string]).lease, func(context.Context) { close(gone) })
+	}()
+	for range 200 {
+		runtime.GC()
+		select {
+		case <-gone:
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Error("the last lease is still in memory")
 }
 
 func TestSinkNone(t *testing.T) {

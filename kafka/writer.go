@@ -120,8 +120,8 @@ const leaseInterval = time.Second
 // record's timestamp, which here is event time.
 func (w *writer[T]) leased() context.Context {
 	if now := time.Now(); now.After(w.renewal) {
-		lease, cancel := context.WithCancel(w.base)
-		time.AfterFunc(leaseInterval+w.sink.cfg.deliveryTimeout, cancel)
+		lease, cancel := context.WithTimeout(w.base, leaseInterval+w.sink.cfg.deliveryTimeout)
+		_ = cancel // a lease outlives its renewal, and ends with base
 		w.lease, w.renewal = lease, now.Add(leaseInterval)
 	}
 	return w.lease
