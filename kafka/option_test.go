@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
+	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/format/json"
 	"github.com/lowwater/lowwater/format/raw"
 )
@@ -29,7 +30,7 @@ func TestSourceValidate(t *testing.T) {
 	}{
 		{"least", sourceOpts(), nil},
 		{"most", sourceOpts(
-			StartFrom(GroupOffsets("g", Latest())), Bounded(), GroupID("g"), ReadCommitted(), OnDecodeError(DeadLetter),
+			StartFrom(GroupOffsets("g", Latest())), Bounded(), GroupID("g"), ReadCommitted(), OnDecodeError(ToDeadLetters),
 			FetchMaxBytes(1<<20), FetchMaxPartitionBytes(1<<19), FetchMaxWait(time.Second), StartupTimeout(time.Second),
 			TLS(nil), SASL(plain.Auth{User: "u", Pass: "p"}.AsMechanism()), ClientOptions(kgo.ClientID("x"))), nil},
 		{"host without port", sourceOpts(Brokers("kafka")), nil},
@@ -68,7 +69,7 @@ func TestSourceValidate(t *testing.T) {
 		{"ranges", sourceOpts(GroupID(""), OnDecodeError(7), DiscoveryInterval(-1), FetchMaxBytes(0), FetchMaxPartitionBytes(-1), FetchMaxWait(0), StartupTimeout(0)), []string{
 			`kafka source: StartupTimeout: 0s is not positive`,
 			`kafka source: GroupID: the group is empty; leave the option out to commit no offsets`,
-			`kafka source: OnDecodeError: unknown policy 7; want FailJob, SkipRecord or DeadLetter`,
+			`kafka source: OnDecodeError: unknown policy 7; want FailJob, SkipRecord or ToDeadLetters`,
 			`kafka source: DiscoveryInterval: -1ns is negative; want 0 (off) or more`,
 			`kafka source: FetchMaxBytes: 0 is too small; want at least 1024`,
 			`kafka source: FetchMaxPartitionBytes: -1 is too small; want at least 1024`,
@@ -83,6 +84,15 @@ func TestSourceValidate(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			checkProblems(t, NewSource(raw.String{}, tt.opts...).Validate(), tt.want)
 		})
+	}
+}
+
+func TestEmitsDeadLetters(t *testing.T) {
+	for policy, want := range map[DecodeErrorPolicy]bool{FailJob: false, SkipRecord: false, ToDeadLetters: true} {
+		var src connector.Source[string] = NewSource(raw.String{}, sourceOpts(OnDecodeError(policy))...)
+		if got := src.(interface{ EmitsDeadLetters() bool }).EmitsDeadLetters(); got != want {
+			t.Errorf("EmitsDeadLetters with %v = %v, want %v", policy, got, want)
+		}
 	}
 }
 

@@ -151,10 +151,10 @@ func (r *reader[T]) reject(out connector.ReaderOutput[T], rec *kgo.Record, cause
 	case r.cfg.onDecodeError == SkipRecord:
 		r.rt.CountDropped("malformed", sampleOf(rec, cause))
 		return nil
-	case r.cfg.onDecodeError == DeadLetter:
+	case r.cfg.onDecodeError == ToDeadLetters:
 		return out.EmitSide(deadLetterOf(rec, cause))
 	default:
-		return fmt.Errorf("kafka source: cannot decode %s: %w; correct the decoder, or set OnDecodeError to SkipRecord or DeadLetter",
+		return fmt.Errorf("kafka source: cannot decode %s: %w; correct the decoder, or set OnDecodeError to SkipRecord or ToDeadLetters",
 			placeOf(rec), cause)
 	}
 }

@@ -56,7 +56,7 @@ func TestDecodeErrors(t *testing.T) {
 	t.Run("FailJob", func(t *testing.T) {
 		s := read(FailJob)
 		err := s.fails()
-		if missing := mentions(err, "orders-0@1", "not an order", "OnDecodeError"); missing != "" {
+		if missing := mentions(err, "orders-0@1", "not an order", "OnDecodeError", "ToDeadLetters"); missing != "" {
 			t.Errorf("error %q does not mention %s", err, missing)
 		}
 		if !errors.Is(err, errNotAnOrder) {
@@ -80,8 +80,8 @@ func TestDecodeErrors(t *testing.T) {
 			t.Errorf("drops (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("DeadLetter", func(t *testing.T) {
-		s := read(DeadLetter)
+	t.Run("ToDeadLetters", func(t *testing.T) {
+		s := read(ToDeadLetters)
 		s.toEnd()
 		if diff := cmp.Diff(good, s.out.records); diff != "" {
 			t.Errorf("records (-want +got):\n%s", diff)

@@ -51,6 +51,10 @@ func (s *Source[T]) Boundedness() connector.Boundedness {
 	return connector.Boundedness(s.cfg.bounded)
 }
 
+// EmitsDeadLetters reports whether records that cannot be decoded go to the source's
+// dead-letter output (ToDeadLetters).
+func (s *Source[T]) EmitsDeadLetters() bool { return s.cfg.onDecodeError == ToDeadLetters }
+
 // NewEnumerator returns what finds the source's partitions. It connects when it
 // is first asked.
 func (s *Source[T]) NewEnumerator(_ context.Context, rt connector.SourceRuntime) (connector.Enumerator, error) {

@@ -20,9 +20,9 @@ const (
 	// SkipRecord counts the record as dropped, under "malformed" with a
 	// sample, and goes on.
 	SkipRecord
-	// DeadLetter sends the record to the source's dead-letter output and goes
+	// ToDeadLetters sends the record to the source's dead-letter output and goes
 	// on.
-	DeadLetter
+	ToDeadLetters
 )
 
 func (p DecodeErrorPolicy) String() string {
@@ -31,8 +31,8 @@ func (p DecodeErrorPolicy) String() string {
 		return "FailJob"
 	case SkipRecord:
 		return "SkipRecord"
-	case DeadLetter:
-		return "DeadLetter"
+	case ToDeadLetters:
+		return "ToDeadLetters"
 	default:
 		return fmt.Sprintf("DecodeErrorPolicy(%d)", uint8(p))
 	}
@@ -161,8 +161,8 @@ func (c *sourceConfig) validate(p *problems) {
 	if c.groupSet && c.group == "" {
 		p.add("GroupID", "the group is empty; leave the option out to commit no offsets")
 	}
-	if c.onDecodeError > DeadLetter {
-		p.add("OnDecodeError", "unknown policy %d; want FailJob, SkipRecord or DeadLetter", c.onDecodeError)
+	if c.onDecodeError > ToDeadLetters {
+		p.add("OnDecodeError", "unknown policy %d; want FailJob, SkipRecord or ToDeadLetters", c.onDecodeError)
 	}
 	if c.discovery < 0 {
 		p.add("DiscoveryInterval", "%v is negative; want 0 (off) or more", c.discovery)
