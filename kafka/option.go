@@ -67,7 +67,7 @@ func StartupTimeout(d time.Duration) Option {
 
 // ClientOptions hands options to the Kafka client directly. They override what
 // this package sets, except for the few settings that its correctness depends
-// on.
+// on: what to read and where from is not the client's to say.
 func ClientOptions(opts ...kgo.Opt) Option {
 	return option(func(c *clientConfig) { c.extra = append(slices.Clip(c.extra), opts...) })
 }
@@ -114,6 +114,17 @@ func (c *clientConfig) options(logger *slog.Logger, base, fixed []kgo.Opt) []kgo
 		opts = append(opts, kgo.SASL(c.sasl...))
 	}
 	return slices.Concat(opts, base, c.extra, fixed)
+}
+
+// validateClient reports what the client does not take. It is of use once the other
+// options are right.
+func (c *clientConfig) validateClient(p *problems, base, fixed []kgo.Opt) {
+	if len(p.errs) > 0 {
+		return
+	}
+	if err := kgo.ValidateOpts(c.options(slog.New(slog.DiscardHandler), base, fixed)...); err != nil {
+		p.add("ClientOptions", "%v", err)
+	}
 }
 
 // addresses returns the brokers for messages.

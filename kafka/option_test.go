@@ -78,6 +78,13 @@ func TestSourceValidate(t *testing.T) {
 		{"bounded discovery", sourceOpts(Bounded(), DiscoveryInterval(time.Minute)), []string{
 			`kafka source: DiscoveryInterval: a bounded source reads what is there when it starts; leave the option out or set 0`,
 		}},
+		{"client's own topics", sourceOpts(ClientOptions(kgo.ConsumeTopics("x"), kgo.ConsumerGroup("g"))), nil},
+		{"client's pattern", sourceOpts(ClientOptions(kgo.ConsumeRegex())), []string{
+			`kafka source: ClientOptions: ConsumeRegex keeps the client from reading partitions; want TopicPattern instead`,
+		}},
+		{"client's options", sourceOpts(ClientOptions(kgo.BrokerMaxReadBytes(-1))), []string{
+			`kafka source: ClientOptions: max broker read bytes -1 is less than allowed 1024`,
+		}},
 		{"nil mechanism", sourceOpts(SASL(nil)), []string{`kafka source: SASL: mechanism 0 is nil`}},
 	}
 	for _, tt := range tests {
@@ -112,6 +119,9 @@ func TestSinkValidate(t *testing.T) {
 			`kafka sink: Topic: none given; want Topic or WithTopic`,
 		}},
 		{"both topics", sink().WithTopic(topic), []string{`kafka sink: Topic: cannot be combined with WithTopic; want one of them`}},
+		{"client's options", sink(ClientOptions(kgo.BrokerMaxReadBytes(-1))), []string{
+			`kafka sink: ClientOptions: max broker read bytes -1 is less than allowed 1024`,
+		}},
 		{"topic", sink(Topic("a/b")), []string{
 			`kafka sink: Topic: "a/b" is not a topic name; want 1 to 249 letters, digits, dots, underscores and hyphens`,
 		}},

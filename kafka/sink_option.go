@@ -103,6 +103,7 @@ func (c *sinkConfig) validate(p *problems, topicFrom bool) {
 	if c.deliveryTimeout < time.Second {
 		p.add("DeliveryTimeout", "%v is too short; want at least 1 s", c.deliveryTimeout)
 	}
+	c.client.validateClient(p, nil, c.writerOptions(false))
 }
 
 // writerOptions returns the options of a client that produces.

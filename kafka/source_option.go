@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"fmt"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -173,6 +174,18 @@ func (c *sourceConfig) validate(p *problems) {
 	p.atLeast("FetchMaxBytes", c.fetchMaxBytes, 1024)
 	p.atLeast("FetchMaxPartitionBytes", c.fetchMaxPartitionBytes, 1024)
 	p.positive("FetchMaxWait", c.fetchMaxWait)
+	base, fixed := c.readerOptions()
+	c.client.validateClient(p, base, fixed)
+	if len(p.errs) == 0 && c.consumesRegex(base, fixed) {
+		p.add("ClientOptions", "ConsumeRegex keeps the client from reading partitions; want TopicPattern instead")
+	}
+}
+
+// consumesRegex reports whether valid options have the client find topics by itself. Then
+// it ignores the partitions it is given, which it says only of those in its options.
+func (c *sourceConfig) consumesRegex(base, fixed []kgo.Opt) bool {
+	some := kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"x": {0: kgo.NewOffset()}})
+	return kgo.ValidateOpts(c.client.options(slog.New(slog.DiscardHandler), base, append(fixed, some))...) != nil
 }
 
 func (c *sourceConfig) validateTopics(p *problems) {
@@ -244,6 +257,8 @@ func (c *sourceConfig) readerOptions() (base, fixed []kgo.Opt) {
 	}
 	fixed = []kgo.Opt{
 		kgo.ConsumerGroup(""),
+		kgo.ConsumeTopics(),
+		kgo.ConsumePartitions(nil),
 		kgo.FetchIsolationLevel(isolation),
 		// Control records say how far a partition is read when nothing but
 		// transaction markers is left.

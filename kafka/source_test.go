@@ -199,6 +199,24 @@ func TestBoundedEmptyTopicNeedsNoFetch(t *testing.T) {
 	}
 }
 
+// TestClientReadsOnlyItsSplits: topics in the client's options do not count.
+func TestClientReadsOnlyItsSplits(t *testing.T) {
+	c := kafkatest.Start(t)
+	c.CreateTopic(t, "orders", 1)
+	c.CreateTopic(t, "other", 1)
+	c.Produce(t, "orders", numbered(0, 3)...)
+	own := map[string]map[int32]kgo.Offset{"orders": {0: kgo.NewOffset().At(2)}}
+	s := start(t, NewSource(raw.String{}, at(c), Topics("orders"), Bounded(),
+		ClientOptions(kgo.ConsumeTopics("other"), kgo.ConsumePartitions(own))))
+	s.toEnd()
+	if len(s.out.records) != 3 {
+		t.Errorf("read %d records, want 3", len(s.out.records))
+	}
+	if topics := s.reader.client.GetConsumeTopics(); !slices.Equal(topics, []string{"orders"}) {
+		t.Errorf("the client reads %v, want only the source's topic", topics)
+	}
+}
+
 func TestReaderWithoutSplits(t *testing.T) {
 	c := kafkatest.Start(t)
 	s := newSubtask(t, NewSource(raw.String{}, at(c), Topics("orders")))
