@@ -21,18 +21,19 @@ func strategyAfterSource(ctx context.Context, s *stage) error {
 	s.shops.setLag(ordersTopic, 2, lag)
 	s.shops.set(true, ordersTopic, 0, 1, 2)
 
-	s.act("The strategy behind the source", "The source makes no watermarks; AssignTimestampsAndWatermarks behind it does.")
+	s.act("The strategy behind the source", "The source makes no watermarks, so its splits have none. That of the windows "+
+		"comes from AssignTimestampsAndWatermarks behind the source: an operator that sees the orders of all splits in one stream.")
 	r := s.newRun()
 	r.show(perShop(behindSource(r)).Aggregate(lowwater.Count[order]()))
 	w, err := s.perform(ctx, r, "orders of shop 2 to be dropped", func(w *seen) bool { return flows(w) && w.last.dropped > some })
 	if err != nil {
 		return err
 	}
-	s.conclude(fmt.Sprintf("%d orders of shop 2 were read; %d were dropped and %d counted. No error and no stall: nothing but the counter "+
-		"numLateRecordsDropped says so.", w.last.input(lagging).records, w.last.dropped, r.counted("shop-2")),
+	s.conclude(fmt.Sprintf("%d orders of shop 2 were read; %d were dropped and %d counted. No error and no stall: one warning, and then only the "+
+		"counter numLateRecordsDropped.", w.last.input(lagging).records, w.last.dropped, r.counted("shop-2")),
 		"behind the source there is one watermark for all partitions of a subtask, and the fastest partition drives it.")
 
-	s.act("The same with a late output", "SideOutputLate is added to the windows.")
+	s.act("The same with a late output", "SideOutputLate is added to the windows. The watermark still comes from the operator behind the source.")
 	r = s.newRun()
 	late := lowwater.NewOutputTag[order]("late")
 	counts := perShop(behindSource(r)).SideOutputLate(late).Aggregate(lowwater.Count[order]())

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -26,8 +27,10 @@ const (
 )
 
 type commands struct {
-	Demo    demoCommand    `cmd:"" help:"Watch a job over Kafka stall and flow, in a few short acts."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Demo    demoCommand      `cmd:"" help:"Watch a job over Kafka stall and flow, in a few short acts."`
+	Help    struct{}         `cmd:"" help:"Show this help, or that of a command: lowwater help demo."`
+	Version versionCommand   `cmd:"" help:"Print the version."`
+	Flag    kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 const description = `Event-time stream processing over Kafka.
@@ -36,18 +39,32 @@ Exit codes: 0 done, 1 failed, 2 used wrongly.`
 
 func main() { os.Exit(cli(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// cli runs the command and returns the exit code.
+// cli runs the command and returns the exit code. Without a command it explains
+// itself on stderr.
 func cli(args []string, stdout, stderr io.Writer) int {
+	switch {
+	case len(args) == 0:
+		cli([]string{"--help"}, stderr, stderr)
+		return exitUsage
+	case args[0] == "help":
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	var c commands
+	answered := false
 	parser, err := kong.New(&c,
 		kong.Name("lowwater"), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: textWidth}),
-		kong.BindTo(stdout, (*io.Writer)(nil)),
+		kong.BindTo(stdout, (*io.Writer)(nil)), kong.Vars{"version": versionLine()},
+		// kong wants to exit when a flag such as --help has been answered.
+		kong.Exit(func(int) { answered = true }),
 	)
 	if err != nil {
 		return fail(stderr, exitFailed, err)
 	}
 	command, err := parser.Parse(args)
+	if answered {
+		return exitOK
+	}
 	if err != nil {
 		return fail(stderr, exitUsage, fmt.Errorf("%w (lowwater --help explains)", err))
 	}
@@ -66,6 +83,10 @@ func fail(stderr io.Writer, code int, err error) int {
 type versionCommand struct{}
 
 func (versionCommand) Run(stdout io.Writer) error {
-	_, err := fmt.Fprintf(stdout, "lowwater %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintln(stdout, versionLine())
 	return err
+}
+
+func versionLine() string {
+	return fmt.Sprintf("lowwater %s (%s, %s/%s)", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -25,7 +27,11 @@ func TestExitCodes(t *testing.T) {
 		want int
 	}{
 		{[]string{"version"}, exitOK},
-		{nil, exitUsage},
+		{[]string{"--version"}, exitOK},
+		{[]string{"--help"}, exitOK},
+		{[]string{"help"}, exitOK},
+		{[]string{"help", "demo"}, exitOK},
+		{[]string{"sing"}, exitUsage},
 		{[]string{"demo", "lunar-eclipse"}, exitUsage},
 		{[]string{"demo", "union", "union"}, exitUsage},
 		{[]string{"demo", "--act-time=-1s"}, exitUsage},
@@ -39,6 +45,28 @@ func TestExitCodes(t *testing.T) {
 		if lines, want := strings.Count(stderr.String(), "\n"), min(test.want, 1); lines != want {
 			t.Errorf("lowwater %v: %d lines of errors, want %d:\n%s", test.args, lines, want, &stderr)
 		}
+	}
+}
+
+// TestHelp: all ways to ask for help give the same, and so does the lack of a
+// command, but as an error.
+func TestHelp(t *testing.T) {
+	help := func(want int, args ...string) string {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		if code := cli(args, &stdout, &stderr); code != want || (stderr.Len() > 0) != (want == exitUsage) || stdout.Len() > 0 && stderr.Len() > 0 {
+			t.Errorf("lowwater %v: exit code %d, want %d; stdout %q, stderr %q", args, code, want, &stdout, &stderr)
+		}
+		return stdout.String() + stderr.String()
+	}
+	want := help(exitOK, "--help")
+	for _, got := range []string{help(exitUsage), help(exitOK, "help"), help(exitOK, "-h")} {
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	if diff := cmp.Diff(help(exitOK, "demo", "--help"), help(exitOK, "help", "demo")); diff != "" {
+		t.Errorf("help of a command (-want +got):\n%s", diff)
 	}
 }
 
@@ -60,6 +88,32 @@ func TestDemoInRealTime(t *testing.T) {
 	want := []string{"Results flow", "Partition 2 goes quiet", "The same job with idleness", "The price"}
 	if diff := cmp.Diff(want, titles); diff != "" {
 		t.Errorf("acts (-want +got):\n%s", diff)
+	}
+}
+
+func TestRanges(t *testing.T) {
+	tests := map[string][]int{"": nil, "4": {4}, "0-3, 7": {0, 1, 2, 3, 7}, "0, 2-3, 5": {0, 2, 3, 5}}
+	for want, numbers := range tests {
+		if got := ranges(numbers); got != want {
+			t.Errorf("%v: %q, want %q", numbers, got, want)
+		}
+	}
+}
+
+// TestWarnings: a warning stands between blank lines, with its fix as a sentence and
+// times as the demo writes them.
+func TestWarnings(t *testing.T) {
+	var out bytes.Buffer
+	s := newScreen(&out)
+	s.lines("before")
+	log := slog.New(warnings{screen: s}).With("operator", "count")
+	log.Warn("no good.", "watermark", time.UnixMilli(1_500), "fix", "mend it")
+	log.Info("not shown")
+	s.gap()
+	s.lines("after")
+	want := "before\n\n  warning: no good. Fix: mend it. [operator=count watermark=00:00:01.500]\n\nafter\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

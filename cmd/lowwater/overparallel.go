@@ -10,14 +10,15 @@ func overParallel(ctx context.Context, s *stage) error {
 	s.intro("Three shops write their orders to a topic with three partitions. A job counts the orders per type.")
 	s.shops.set(true, ordersTopic, 0, 1, 2)
 
-	s.act("Eight subtasks for three partitions", "The source is given Parallelism(%d).", subtasks)
+	s.act("Eight subtasks for three partitions", "The source is given Parallelism(%d). Which subtasks get the partitions follows from a hash of "+
+		"the topic's name, as in Flink, and the demo's topics have new names in every run.", subtasks)
 	r := s.newRun()
 	r.show(perType(r.read(ordersTopic, strategy()).Parallelism(subtasks)))
 	w, err := s.perform(ctx, r, expectStall, s.stalls(func(in input) bool { return in.state == noSplitState }))
 	if err != nil {
 		return err
 	}
-	s.conclude(fmt.Sprintf("%s Without a partition, so without a watermark: %s.", stalled(w), namesOf(w.last.holders())),
+	s.conclude(fmt.Sprintf("%s Without a split, so without a watermark: %s.", stalled(w), namesOf(w.last.holders())),
 		"a window waits for every subtask of the source. For one that has nothing to read it waits for ever.")
 
 	s.act("With idleness", "Still %d subtasks, with WithIdleness(%v) in the watermark strategy.", subtasks, idleTimeout)

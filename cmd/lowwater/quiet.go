@@ -36,7 +36,7 @@ const quiet = ordersTopic + "-2"
 
 // quietStalls plays the acts in which partition 2 goes quiet.
 func quietStalls(ctx context.Context, s *stage, r *run) error {
-	s.act("Results flow", "All shops are open, each writes %d orders a second. Every second a window fires.", ordersPerSecond)
+	s.act("Results flow", "All shops are open, each writes %d orders a second. Every second a window fires, with a result per type.", ordersPerSecond)
 	s.shops.set(true, ordersTopic, 0, 1, 2)
 	r.show(perType(r.read(ordersTopic, strategy())))
 	if err := r.start(ctx); err != nil {
@@ -103,7 +103,9 @@ func quietIsLate(ctx context.Context, s *stage, r *run, stalledAt int64) error {
 	}
 	sample := w.last.lateSamples[slices.IndexFunc(w.last.lateSamples, isSample)]
 	behind := time.Duration(sample.Watermark-sample.Timestamp) * time.Millisecond
-	s.conclude(fmt.Sprintf("order %d, offset %d of %s, is in the late output, %s behind the watermark.", number, sample.Offset, quiet, seconds(behind)),
+	s.conclude(fmt.Sprintf("order %d, offset %d of %s, is in the late output, %s behind the watermark. "+
+		"Since that order %s counts again, until it is idle once more. Its watermark is older than that of the windows, which "+
+		"therefore waits: a watermark never goes back.", number, sample.Offset, quiet, seconds(behind), quiet),
 		"idleness buys progress with completeness. What comes too late goes to SideOutputLate if there is one; else it is dropped and counted.")
 	return nil
 }

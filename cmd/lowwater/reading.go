@@ -14,9 +14,11 @@ import (
 // reading is what a job's status says at one moment.
 type reading struct {
 	at time.Time
-	// arrived is the number of records that the sources have read, results of
-	// those that the windows have emitted.
-	arrived, results int64
+	// arrived is the number of records that the sources have read, windows that of
+	// the windows that have fired.
+	arrived, windows int64
+	// settled says that no window is under way: those that have fired are complete.
+	settled bool
 	// late are the records that came after their windows had fired, dropped
 	// those of them that no late output took.
 	late, dropped int64
@@ -26,7 +28,7 @@ type reading struct {
 	inputs    []input
 	// even says that the watermarks of all inputs that count are the same.
 	even bool
-	// silence is the time since the last result, or since the job started, and
+	// silence is the time since the last window, or since the job started, and
 	// arrivedInSilence the number of records that have arrived since.
 	silence          time.Duration
 	arrivedInSilence int64
@@ -34,9 +36,10 @@ type reading struct {
 
 // input is a split of a source, or a subtask of it that has no split.
 type input struct {
-	name  string
-	topic string
-	state string
+	name    string
+	topic   string
+	subtask int
+	state   string
 	// records is the number read; next and end are offsets, -1 if unknown.
 	records, next, end int64
 	watermark          int64
@@ -53,10 +56,10 @@ const noSplitState = "no split"
 // history is what earlier readings of a job said.
 type history struct {
 	standing map[string]standing
-	results  int64
-	// lastResult is when the last result was seen, or when the job started;
+	windows  int64
+	// lastWindow is when the last window was seen, or when the job started;
 	// arrived is how many records had arrived by then.
-	lastResult time.Time
+	lastWindow time.Time
 	arrived    int64
 }
 
@@ -81,13 +84,12 @@ func (r *run) reading(now time.Time) reading {
 					v.dropped += o.LateRecordsDropped
 					v.lateSamples = append(v.lateSamples, o.LateSamples...)
 					v.watermark = min(v.watermark, o.CurrentInputWatermark)
-				case o.Name == resultsOperator:
-					v.results += o.RecordsIn
 				}
 			}
 		}
 	}
 	v.markHolders()
+	v.windows, v.settled = r.settle(now)
 	r.history.extend(&v)
 	r.last = v
 	return v
@@ -97,14 +99,14 @@ func (r *run) reading(now time.Time) reading {
 func (r *run) inputs(subtask int, source lowwater.OperatorStatus) []input {
 	if len(source.Splits) == 0 {
 		return []input{{
-			name: fmt.Sprintf("subtask %d", subtask), topic: source.Name, state: noSplitState, idle: source.Idle,
+			name: fmt.Sprintf("subtask %d", subtask), topic: source.Name, subtask: subtask, state: noSplitState, idle: source.Idle,
 			next: -1, end: -1, watermark: source.CurrentOutputWatermark,
 		}}
 	}
 	var list []input
 	for _, s := range source.Splits {
 		list = append(list, input{
-			name: r.broker.split(s.ID), topic: source.Name, state: s.State.String(), idle: s.State == lowwater.SplitIdle,
+			name: r.broker.split(s.ID), topic: source.Name, subtask: subtask, state: s.State.String(), idle: s.State == lowwater.SplitIdle,
 			records: s.Records, next: s.CurrentOffset, end: s.EndOffset, watermark: s.CurrentWatermark,
 		})
 	}
@@ -146,10 +148,10 @@ func (h *history) extend(v *reading) {
 		}
 		v.inputs[i].still = v.at.Sub(s.since)
 	}
-	if v.results != h.results {
-		h.results, h.lastResult, h.arrived = v.results, v.at, v.arrived
+	if v.windows != h.windows {
+		h.windows, h.lastWindow, h.arrived = v.windows, v.at, v.arrived
 	}
-	v.silence = v.at.Sub(h.lastResult)
+	v.silence = v.at.Sub(h.lastWindow)
 	v.arrivedInSilence = v.arrived - h.arrived
 }
 
@@ -158,12 +160,39 @@ func (v *reading) holders() []input {
 	return slices.DeleteFunc(slices.Clone(v.inputs), func(in input) bool { return !in.holds })
 }
 
+// namesOf lists splits, and subtasks without one.
 func namesOf(inputs []input) string {
 	var names []string
+	var surplus []int
 	for _, in := range inputs {
-		names = append(names, in.name)
+		if in.state == noSplitState {
+			surplus = append(surplus, in.subtask)
+		} else {
+			names = append(names, in.name)
+		}
+	}
+	if len(surplus) > 0 {
+		names = append(names, "subtasks "+ranges(surplus))
 	}
 	return strings.Join(names, ", ")
+}
+
+// ranges writes ascending numbers as "0-3, 7".
+func ranges(numbers []int) string {
+	var parts []string
+	for len(numbers) > 0 {
+		n := 1
+		for n < len(numbers) && numbers[n] == numbers[0]+n {
+			n++
+		}
+		part := fmt.Sprint(numbers[0])
+		if n > 1 {
+			part = fmt.Sprintf("%d-%d", numbers[0], numbers[n-1])
+		}
+		parts = append(parts, part)
+		numbers = numbers[n:]
+	}
+	return strings.Join(parts, ", ")
 }
 
 // input returns the input of that name.
@@ -176,27 +205,53 @@ func (v *reading) input(name string) input {
 	return input{name: name, state: "unknown", watermark: eventtime.MinTimestamp}
 }
 
-const tableHead = "    input      state     watermark     stands  offset/end  per s"
+const tableHead = "    input      state     watermark     unchanged  offset/end  rec/s"
 
 // headline says in one line how the job is at some time of an act.
 func (v *reading) headline(elapsed time.Duration) string {
-	return fmt.Sprintf("  %s: %d records read, %d results, watermark at the windows %s",
-		seconds(elapsed), v.arrived, v.results, clock(v.watermark))
+	return fmt.Sprintf("  %s: %d records, %s fired, watermark at the windows %s",
+		seconds(elapsed), v.arrived, windows(v.windows), clock(v.watermark))
 }
 
 // rows formats the inputs as a table. Rates are since the reading before.
 func (v *reading) rows(before *reading) []string {
 	var rows []string
-	for _, in := range v.inputs {
+	splits := v.inputs
+	for len(splits) > 0 && splits[len(splits)-1].state == noSplitState {
+		splits = splits[:len(splits)-1]
+	}
+	for _, in := range splits {
 		rate := float64(in.records-before.input(in.name).records) / cmp.Or(v.at.Sub(before.at).Seconds(), 1)
-		row := fmt.Sprintf("    %-9s  %-8s  %-12s  %6s  %10s  %5.0f",
-			in.name, in.state, clock(in.watermark), seconds(in.still), in.offsets(), rate)
-		if in.holds && !v.even {
-			row += "  <- minimum"
+		rows = append(rows, fmt.Sprintf("    %-9s  %-8s  %-12s  %9s  %10s  %5.0f",
+			in.name, in.state, clock(in.watermark), seconds(in.still), in.offsets(), rate)+v.mark(in))
+	}
+	return append(rows, v.surplusRows(v.inputs[len(splits):])...)
+}
+
+// surplusRows formats the subtasks without a split, in one row or two: those that
+// are idle, and those that are not yet.
+func (v *reading) surplusRows(inputs []input) []string {
+	var rows []string
+	for _, idle := range []bool{false, true} {
+		some := slices.DeleteFunc(slices.Clone(inputs), func(in input) bool { return in.idle != idle })
+		if len(some) == 0 {
+			continue
 		}
-		rows = append(rows, row)
+		state := "active"
+		if idle {
+			state = "idle"
+		}
+		rows = append(rows, fmt.Sprintf("    %s: no split, %s, watermark %s", namesOf(some), state, clock(some[0].watermark))+v.mark(some[0]))
 	}
 	return rows
+}
+
+// mark is the end of the row of an input.
+func (v *reading) mark(in input) string {
+	if in.holds && !v.even {
+		return "  <- minimum"
+	}
+	return ""
 }
 
 // offsets writes how far an input is read, and its end.

@@ -17,11 +17,8 @@ import (
 	"github.com/lowwater/lowwater/window"
 )
 
-// Names of operators, by which a job's status is read.
-const (
-	countOperator   = "count"
-	resultsOperator = "results"
-)
+// countOperator is the name of the windows in a job's status.
+const countOperator = "count"
 
 // pane is a result of the demo's jobs: how many orders of a key fell into a
 // window.
@@ -39,8 +36,11 @@ type run struct {
 	last reading
 
 	mu sync.Mutex
-	// fresh are the windows that fired and were not shown yet.
+	// fresh are the windows that fired and may not be complete, lines those that
+	// are and were not shown yet; complete counts the windows that are complete.
 	fresh    map[window.TimeWindow]*firing
+	lines    []string
+	complete int64
 	byKey    map[string]int64
 	byWindow map[window.TimeWindow]int64
 	late     []order
@@ -85,7 +85,7 @@ func (r *run) show(counts *lowwater.DataStream[pane]) {
 		r.byKey[p.Key] += p.Value
 		r.byWindow[p.Window] += p.Value
 		return nil
-	}).Name(resultsOperator)
+	}).Name("results")
 }
 
 // showLate keeps what comes out of a late output.
@@ -126,7 +126,7 @@ func (r *run) fullest() (fullest window.TimeWindow, n int64) {
 
 func (r *run) start(ctx context.Context) (err error) {
 	r.job, err = r.env.Start(ctx, "demo")
-	r.history.lastResult = time.Now()
+	r.history.lastWindow = time.Now()
 	return err
 }
 
@@ -139,18 +139,18 @@ func (r *run) end() error {
 	return r.job.Wait()
 }
 
-// settled is how long after its last result a window is taken to be complete: the
+// settleTime is how long after its last result a window is taken to be complete: the
 // keys of a window are counted by several subtasks.
-const settled = 250 * time.Millisecond
+const settleTime = 250 * time.Millisecond
 
-// fired returns a line for each window that fired and was not returned before.
-func (r *run) fired(now time.Time) []string {
+// settle takes up the windows that are complete by now. It returns how many have
+// been so far, and whether none is under way.
+func (r *run) settle(now time.Time) (complete int64, settled bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var lines []string
 	for _, w := range slices.SortedFunc(maps.Keys(r.fresh), func(a, b window.TimeWindow) int { return cmp.Compare(a.Start, b.Start) }) {
 		f := r.fresh[w]
-		if now.Sub(f.last) < settled {
+		if now.Sub(f.last) < settleTime {
 			continue
 		}
 		delete(r.fresh, w)
@@ -158,8 +158,18 @@ func (r *run) fired(now time.Time) []string {
 		for _, key := range slices.Sorted(maps.Keys(f.counts)) {
 			line += fmt.Sprintf("  %s %d", key, f.counts[key])
 		}
-		lines = append(lines, line)
+		r.lines = append(r.lines, line)
+		r.complete++
 	}
+	return r.complete, len(r.fresh) == 0
+}
+
+// fired returns a line for each window that is complete and was not returned before.
+func (r *run) fired() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lines := r.lines
+	r.lines = nil
 	return lines
 }
 
@@ -173,6 +183,14 @@ func clock(millis int64) string {
 	default:
 		return time.UnixMilli(millis).UTC().Format("15:04:05.000")
 	}
+}
+
+// windows writes a number of windows.
+func windows(n int64) string {
+	if n == 1 {
+		return "1 window"
+	}
+	return fmt.Sprintf("%d windows", n)
 }
 
 // seconds writes a duration for people.

@@ -24,6 +24,8 @@ type screen struct {
 	replaceable int
 	// headed says that the head of the table was printed.
 	headed bool
+	// blank says that the last line was blank.
+	blank bool
 }
 
 func newScreen(w io.Writer) *screen {
@@ -37,6 +39,16 @@ func newScreen(w io.Writer) *screen {
 
 // lines prints lines that stay.
 func (s *screen) lines(lines ...string) { s.print(lines, 0) }
+
+// gap prints a blank line, unless the last line is one.
+func (s *screen) gap() {
+	s.mu.Lock()
+	blank := s.blank
+	s.mu.Unlock()
+	if !blank {
+		s.lines("")
+	}
+}
 
 // table prints what is true now, below lines that stay.
 func (s *screen) table(stay []string, headline, head string, rows []string) {
@@ -68,6 +80,7 @@ func (s *screen) print(lines []string, replaceable int) {
 		b.WriteByte('\n')
 	}
 	s.replaceable = replaceable
+	s.blank = len(lines) > 0 && lines[len(lines)-1] == ""
 	// A demo that nobody can see has nothing better to do than to go on.
 	_, _ = io.WriteString(s.w, b.String())
 }
@@ -114,9 +127,12 @@ func (w warnings) Handle(_ context.Context, r slog.Record) error {
 	}
 	var details []string
 	add := func(a slog.Attr) bool {
-		if fixes, ok := a.Value.Any().([]string); ok {
-			text += " Fix: " + strings.Join(fixes, ", or ") + "."
-		} else {
+		switch {
+		case a.Key == "fix":
+			text += " Fix: " + a.Value.String() + "."
+		case a.Value.Kind() == slog.KindTime:
+			details = append(details, a.Key+"="+clock(a.Value.Time().UnixMilli()))
+		default:
 			details = append(details, a.String())
 		}
 		return true
@@ -125,8 +141,9 @@ func (w warnings) Handle(_ context.Context, r slog.Record) error {
 		add(a)
 	}
 	r.Attrs(add)
+	w.screen.gap()
 	w.screen.text("  ", fmt.Sprintf("%s [%s]", text, strings.Join(details, " ")))
-	w.screen.lines("")
+	w.screen.gap()
 	return nil
 }
 

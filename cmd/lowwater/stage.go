@@ -43,7 +43,7 @@ func strategy() eventtime.WatermarkStrategy[order] {
 // intro opens the demo: who writes what, and what the job does.
 func (s *stage) intro(format string, args ...any) {
 	s.screen.text("", fmt.Sprintf(format, args...)+fmt.Sprintf(" Windows are %v of event time; the watermark strategy "+
-		"allows for %v of disorder. Times are UTC.", windowSize, bound))
+		"allows for %v of disorder. A split is what a source reads: here a partition of a Kafka topic. Times are UTC.", windowSize, bound))
 }
 
 // act opens the next act: its title, and what will happen.
@@ -56,7 +56,7 @@ func (s *stage) act(title, format string, args ...any) {
 
 // conclude says what was seen in an act, and the rule behind it.
 func (s *stage) conclude(seen, rule string) {
-	s.screen.lines("")
+	s.screen.gap()
 	s.screen.text("  ", "Seen: "+seen, "Rule: "+rule)
 }
 
@@ -64,7 +64,7 @@ func (s *stage) conclude(seen, rule string) {
 type seen struct{ first, last reading }
 
 func (w *seen) arrived() int64 { return w.last.arrived - w.first.arrived }
-func (w *seen) results() int64 { return w.last.results - w.first.results }
+func (w *seen) windows() int64 { return w.last.windows - w.first.windows }
 
 // watch shows the job until it has kept its promise, and at least for the time of
 // an act. It is an error if the job ends, or does not keep the promise in time.
@@ -86,9 +86,10 @@ func (s *stage) watch(ctx context.Context, r *run, promise string, kept func(*se
 		case now := <-poll.C:
 			w.last = r.reading(now)
 			elapsed := now.Sub(w.first.at)
-			done := elapsed >= s.actTime && kept(w)
-			if done || now.Sub(shown.at) >= showInterval {
-				s.screen.table(r.fired(now), w.last.headline(elapsed), tableHead, w.last.rows(&shown))
+			// A table is shown when the windows that it counts can be shown above it.
+			done := w.last.settled && elapsed >= s.actTime && kept(w)
+			if done || w.last.settled && now.Sub(shown.at) >= showInterval {
+				s.screen.table(r.fired(), w.last.headline(elapsed), tableHead, w.last.rows(&shown))
 				shown = w.last
 			}
 			if done {
@@ -103,6 +104,6 @@ func (s *stage) watch(ctx context.Context, r *run, promise string, kept func(*se
 
 // String says what happened instead of what was promised.
 func (w *seen) String() string {
-	return fmt.Sprintf("%d records arrived, %d results came out, the last %s ago, %d records were late; the watermark is %s, the minimum that of %s",
-		w.arrived(), w.results(), seconds(w.last.silence), w.last.late, clock(w.last.watermark), namesOf(w.last.holders()))
+	return fmt.Sprintf("%d records arrived, %s fired, the last %s ago, %d records were late; the watermark is %s, the minimum that of %s",
+		w.arrived(), windows(w.windows()), seconds(w.last.silence), w.last.late, clock(w.last.watermark), namesOf(w.last.holders()))
 }

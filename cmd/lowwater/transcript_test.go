@@ -22,9 +22,11 @@ type actText struct {
 
 // tick is the job as it was shown at one moment.
 type tick struct {
-	records, results int
-	watermark        string
-	rows             map[string]tableRow
+	records, windows int
+	// shown is the number of windows that the act had shown by then.
+	shown     int
+	watermark string
+	rows      map[string]tableRow
 }
 
 // tableRow is one input of the job.
@@ -37,8 +39,9 @@ type tableRow struct {
 var (
 	actLine    = regexp.MustCompile(`^Act \d+\. (.*)$`)
 	windowLine = regexp.MustCompile(`^  window (\S+) to \S+:  (.*)$`)
-	tickLine   = regexp.MustCompile(`^  \d+\.\d s: (\d+) records read, (\d+) results, watermark at the windows (\S+)$`)
-	rowLine    = regexp.MustCompile(`^    (\S+|subtask \d+) +(active|idle|no split) +(\S+) +\d+\.\d s +(\S+) +(\d+)(  <- minimum)?$`)
+	tickLine   = regexp.MustCompile(`^  \d+\.\d s: (\d+) records, (\d+) windows? fired, watermark at the windows (\S+)$`)
+	rowLine    = regexp.MustCompile(`^    (\S+) +(active|idle) +(\S+) +\d+\.\d s +(\S+) +(\d+)(  <- minimum)?$`)
+	surplusRow = regexp.MustCompile(`^    (subtasks [0-9, -]+): no split, (active|idle), watermark (none)(  <- minimum)?$`)
 )
 
 // parseTranscript reads what a demo wrote elsewhere than on a terminal.
@@ -66,10 +69,13 @@ func parseTranscript(t *testing.T, text string) transcript {
 			now.windows[m[1]] = m[2]
 		}
 		if m := tickLine.FindStringSubmatch(line); m != nil {
-			now.ticks = append(now.ticks, tick{number(t, m[1]), number(t, m[2]), m[3], map[string]tableRow{}})
+			now.ticks = append(now.ticks, tick{number(t, m[1]), number(t, m[2]), len(now.windows), m[3], map[string]tableRow{}})
 		}
 		if m := rowLine.FindStringSubmatch(line); m != nil {
-			now.ticks[len(now.ticks)-1].rows[m[1]] = tableRow{m[2], m[3], m[4], number(t, m[5]), m[6] != ""}
+			now.last().rows[m[1]] = tableRow{m[2], m[3], m[4], number(t, m[5]), m[6] != ""}
+		}
+		if m := surplusRow.FindStringSubmatch(line); m != nil {
+			now.last().rows[m[1]] = tableRow{state: m[2], watermark: m[3], minimum: m[4] != ""}
 		}
 		for _, begin := range []string{"Seen:", "Rule:"} {
 			if strings.HasPrefix(line, "  "+begin) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/lowwater/lowwater/eventtime"
 )
@@ -40,7 +41,11 @@ func unionOfTopics(ctx context.Context, s *stage) error {
 	s.act("Idleness for the returns", "The job starts again with WithIdleness(%v) on the source of the returns. Orders have none.", idleTimeout)
 	r = s.newRun()
 	union(r, strategy().WithIdleness(idleTimeout))
-	if w, err = s.perform(ctx, r, expectFlow, flows); err != nil {
+	w, err = s.perform(ctx, r, expectFlow+", with all splits of "+returnsTopic+" idle", func(w *seen) bool {
+		waits := slices.ContainsFunc(w.last.inputs, func(in input) bool { return in.topic == returnsTopic && !in.idle })
+		return flows(w) && !waits
+	})
+	if err != nil {
 		return err
 	}
 	s.conclude(flowed(w), "once all splits of an input are idle, the input is, and the union goes on without it.")
