@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -42,10 +43,18 @@ var (
 
 func main() {
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "orders: unexpected argument %q: there are only flags, see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "orders:", err)
+		hint := ""
+		if _, ok := errors.AsType[*lowwater.Panic](err); ok {
+			hint = " (printed with %+v, this error has the stack)"
+		}
+		fmt.Fprintf(os.Stderr, "orders: %v%s\n", err, hint)
 		os.Exit(1)
 	}
 }
