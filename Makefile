@@ -35,8 +35,8 @@ test: vet ## vet, and all tests that need nothing but Go, with the race detector
 integration: ## the tests against a real Apache Kafka, started and stopped here (KAFKA_PORT=19092)
 	test/integration/run.sh
 
-demo: ## watch a job on an embedded broker stall and flow
-	go run ./cmd/lowwater demo
+demo: ## watch a job on an embedded broker stall and flow (SCENARIO=union; SCENARIO=--help lists them)
+	go run ./cmd/lowwater demo $(SCENARIO)
 
 bench: ## benchmarks, for benchstat (PKG=./... BENCH=. COUNT=6)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKG)
