@@ -29,8 +29,8 @@ func strategyAfterSource(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.conclude(fmt.Sprintf("%d orders of shop 2 were read; %d were dropped and %d counted. No error and no stall: one warning, and then only the "+
-		"counter numLateRecordsDropped.", w.last.input(lagging).records, w.last.dropped, r.counted("shop-2")),
+	s.conclude(fmt.Sprintf("%d orders of shop 2 were read; %d were dropped and %d counted. No error and no stall: a warning and the counter "+
+		"numLateRecordsDropped are all that says so.", w.last.input(lagging).records, w.last.dropped, r.counted("shop-2")),
 		"behind the source there is one watermark for all partitions of a subtask, and the fastest partition drives it.")
 
 	s.act("The same with a late output", "SideOutputLate is added to the windows. The watermark still comes from the operator behind the source.")
