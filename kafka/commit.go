@@ -38,6 +38,6 @@ func (f *fetcher) commit(ctx context.Context, committed *kadm.Offsets) {
 		return
 	}
 	if ctx.Err() != context.Canceled && f.seldom.allow("commit") {
-		f.log.Warn("committing offsets failed and is tried again", "group", f.cfg.group, "err", err)
+		f.log.Warn("committing offsets failed and is tried again", "group", f.cfg.group, "error", err)
 	}
 }

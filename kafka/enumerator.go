@@ -27,7 +27,7 @@ var (
 )
 
 func newEnumerator(cfg *sourceConfig, rt connector.SourceRuntime) (connector.Enumerator, error) {
-	log := rt.Logger.With("source", rt.Operator)
+	log := rt.Logger.With("operator", rt.Operator)
 	c, err := connect("kafka source", "READ and DESCRIBE", &cfg.client, log, nil, nil)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (e *enumerator) partitions(ctx context.Context) ([]partition, error) {
 			return nil, e.errorf("no topic on %s matches %q; check TopicPattern, or set DiscoveryInterval to wait for one",
 				e.cfg.client.addresses(), e.cfg.pattern)
 		}
-		e.log.Warn("no topic matches yet", "pattern", e.cfg.pattern, "next look", e.cfg.discovery)
+		e.log.Warn("no topic matches yet", "pattern", e.cfg.pattern, "interval", e.cfg.discovery)
 	}
 	slices.SortFunc(parts, comparePartitions)
 	return parts, nil

@@ -235,7 +235,7 @@ func (t *trouble) add(p partition, err error) {
 
 func (t *trouble) report(f *fetcher, message string) {
 	if t.count > 0 && f.seldom.allow(message) {
-		f.log.Warn(message, "partitions", t.count, "first", t.first.String(), "offset", f.position(t.first), "err", t.err)
+		f.log.Warn(message, "partitions", t.count, "first", t.first.String(), "offset", f.position(t.first), "error", t.err)
 	}
 }
 

@@ -111,13 +111,14 @@ type subtask[T any] struct {
 	reader *reader[T]
 	out    *output[T]
 	drops  *drops
+	log    *testWriter
 }
 
 func newSubtask[T any](t testing.TB, src *Source[T]) *subtask[T] {
 	t.Helper()
-	s := &subtask[T]{t: t, out: &output[T]{t: t, pool: connector.NewPool[T]()}, drops: &drops{}}
+	s := &subtask[T]{t: t, out: &output[T]{t: t, pool: connector.NewPool[T]()}, drops: &drops{}, log: newTestWriter(t)}
 	r, err := src.NewReader(t.Context(), connector.ReaderRuntime{
-		Operator: "source", Parallelism: 1, Logger: testLogger(t), CountDropped: s.drops.count,
+		Operator: "source", Parallelism: 1, Logger: s.log.logger(), CountDropped: s.drops.count,
 	})
 	if err != nil {
 		t.Fatalf("NewReader: %v", err)
@@ -250,19 +251,45 @@ func numbered(partition int32, n int) []kafkatest.Record {
 
 // testLogger writes to the test's log until the test ends.
 func testLogger(t testing.TB) *slog.Logger {
-	return slog.New(slog.NewTextHandler(&testWriter{t: t, ctx: t.Context()}, nil))
+	return newTestWriter(t).logger()
 }
 
+// testWriter writes to the test's log, and keeps what was written.
 type testWriter struct {
-	t   testing.TB
-	ctx context.Context
+	t     testing.TB
+	ctx   context.Context
+	mu    sync.Mutex
+	lines []string
+}
+
+func newTestWriter(t testing.TB) *testWriter { return &testWriter{t: t, ctx: t.Context()} }
+
+// logger returns a logger of lines without time.
+func (w *testWriter) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
 }
 
 func (w *testWriter) Write(p []byte) (int, error) {
+	line := strings.TrimSuffix(string(p), "\n")
+	w.mu.Lock()
+	w.lines = append(w.lines, line)
+	w.mu.Unlock()
 	if w.ctx.Err() == nil {
-		w.t.Log(strings.TrimSuffix(string(p), "\n"))
+		w.t.Log(line)
 	}
 	return len(p), nil
+}
+
+// written returns the lines so far.
+func (w *testWriter) written() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.lines)
 }
 
 // mentions reports what of want an error does not say.

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,8 +33,8 @@ func (o *occasionally) allow(message string) bool {
 	return true
 }
 
-// clientLogger passes the client's warnings on to slog. The client repeats them
-// for as long as a broker is away.
+// clientLogger passes the client's warnings on to slog, with errors under the name
+// that they have everywhere. The client repeats them for as long as a broker is away.
 type clientLogger struct {
 	to   *slog.Logger
 	seen occasionally
@@ -48,6 +49,12 @@ func (*clientLogger) Level() kgo.LogLevel { return kgo.LogLevelWarn }
 func (l *clientLogger) Log(level kgo.LogLevel, msg string, keyvals ...any) {
 	if !l.seen.allow(msg) {
 		return
+	}
+	keyvals = slices.Clone(keyvals)
+	for i := 0; i < len(keyvals); i += 2 {
+		if keyvals[i] == "err" {
+			keyvals[i] = "error"
+		}
 	}
 	if level == kgo.LogLevelError {
 		l.to.Error(msg, keyvals...)

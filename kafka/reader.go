@@ -2,6 +2,8 @@ package kafka
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -16,6 +18,8 @@ type reader[T any] struct {
 	decode decodeFunc[T]
 	// offsets is parallel to the batch being filled.
 	offsets []int64
+	// dropped counts the records that were not passed on, by reason.
+	dropped map[string]int64
 }
 
 var (
@@ -26,11 +30,11 @@ var (
 )
 
 func newReader[T any](cfg *sourceConfig, decode decodeFunc[T], rt connector.ReaderRuntime) (connector.Reader[T], error) {
-	f, err := newFetcher(cfg, rt.Logger.With("source", rt.Operator, "subtask", rt.Subtask))
+	f, err := newFetcher(cfg, rt.Logger)
 	if err != nil {
 		return nil, err
 	}
-	return &reader[T]{fetcher: f, rt: rt, decode: decode}, nil
+	return &reader[T]{fetcher: f, rt: rt, decode: decode, dropped: map[string]int64{}}, nil
 }
 
 func (r *reader[T]) AddSplits(splits []connector.Split) error { return r.add(splits) }
@@ -41,6 +45,9 @@ func (r *reader[T]) ResumeSplits(ids []string)                { r.setPaused(ids,
 
 func (r *reader[T]) Close() error {
 	r.close()
+	for _, reason := range slices.Sorted(maps.Keys(r.dropped)) {
+		r.log.Warn("records were dropped in all", "reason", reason, "records", r.dropped[reason])
+	}
 	return nil
 }
 
@@ -146,16 +153,26 @@ func (r *reader[T]) append(out connector.ReaderOutput[T], b *connector.Batch[T],
 func (r *reader[T]) reject(out connector.ReaderOutput[T], rec *kgo.Record, cause error) error {
 	switch {
 	case cause == errTombstone:
-		r.rt.CountDropped("tombstone", sampleOf(rec, cause))
+		r.drop("tombstone", rec, cause)
 		return nil
 	case r.cfg.onDecodeError == SkipRecord:
-		r.rt.CountDropped("malformed", sampleOf(rec, cause))
+		r.drop("malformed", rec, cause)
 		return nil
 	case r.cfg.onDecodeError == ToDeadLetters:
 		return out.EmitSide(deadLetterOf(rec, cause))
 	default:
 		return fmt.Errorf("kafka source: cannot decode %s: %w; correct the decoder, or set OnDecodeError to SkipRecord or ToDeadLetters",
 			placeOf(rec), cause)
+	}
+}
+
+// drop counts a record that is not passed on, and logs the first for each reason.
+func (r *reader[T]) drop(reason string, rec *kgo.Record, cause error) {
+	sample := sampleOf(rec, cause)
+	r.rt.CountDropped(reason, sample)
+	r.dropped[reason]++
+	if r.dropped[reason] == 1 {
+		r.log.Warn("a record was dropped; those that follow are only counted", "reason", reason, "record", sample)
 	}
 }
 

@@ -99,6 +99,32 @@ func TestDecodeErrors(t *testing.T) {
 	})
 }
 
+// TestDropsAreLogged: the first of each kind with its place, all at the end.
+func TestDropsAreLogged(t *testing.T) {
+	c := kafkatest.Start(t)
+	c.CreateTopic(t, "orders", 1)
+	c.Produce(t, "orders",
+		kafkatest.Text(0, 1, "", `{"ID":`), kafkatest.Text(0, 2, "", "x"), kafkatest.Text(0, 3, "", "y"),
+		kafkatest.Record{Key: []byte("k")}, kafkatest.Record{Key: []byte("l")})
+	s := start(t, NewSource(orders{}, at(c), Topics("orders"), Bounded(), OnDecodeError(SkipRecord)))
+	s.toEnd()
+	want := []string{
+		`level=WARN msg="a record was dropped; those that follow are only counted" reason=malformed record="orders-0@0 \"{\\\"ID\\\":\": not an order"`,
+		`level=WARN msg="a record was dropped; those that follow are only counted" reason=tombstone record="orders-0@3 key \"k\""`,
+	}
+	if diff := cmp.Diff(want, s.log.written()); diff != "" {
+		t.Errorf("log before the end (-want +got):\n%s", diff)
+	}
+	s.close()
+	want = append(want,
+		`level=WARN msg="records were dropped in all" reason=malformed records=3`,
+		`level=WARN msg="records were dropped in all" reason=tombstone records=2`,
+	)
+	if diff := cmp.Diff(want, s.log.written()); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
+	}
+}
+
 func TestTombstonesForNullDecoder(t *testing.T) {
 	c := kafkatest.Start(t)
 	c.CreateTopic(t, "orders", 1)

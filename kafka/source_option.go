@@ -19,10 +19,11 @@ const (
 	// offset. It is the default.
 	FailJob DecodeErrorPolicy = iota
 	// SkipRecord counts the record as dropped, under "malformed" with a
-	// sample, and goes on.
+	// sample, and goes on. Each subtask logs its first one, and at the end
+	// how many there were.
 	SkipRecord
-	// ToDeadLetters sends the record to the source's dead-letter output and goes
-	// on.
+	// ToDeadLetters sends the record to the source's dead-letter output, the side
+	// output lowwater.DeadLetters, and goes on.
 	ToDeadLetters
 )
 

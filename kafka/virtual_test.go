@@ -419,6 +419,11 @@ func TestBrokerComesBack(t *testing.T) {
 		}
 		net.set(false)
 		s.want(30)
+		for _, line := range s.log.written() {
+			if strings.Contains(line, " err=") || strings.Contains(line, "subtask=") || !strings.Contains(line, " error=") {
+				t.Errorf("the log does not name errors, or names what its reader knows: %s", line)
+			}
+		}
 		for p := range 2 {
 			for i, r := range s.out.of(fmt.Sprint("orders-", p)) {
 				if want := fmt.Sprintf("%d/%d", p, i); r.Value != want {

@@ -42,8 +42,7 @@ type writer[T any] struct {
 var _ connector.Writer[int] = (*writer[int])(nil)
 
 func newWriter[T any](ctx context.Context, s *Sink[T], rt connector.WriterRuntime) (connector.Writer[T], error) {
-	log := rt.Logger.With("sink", rt.Operator, "subtask", rt.Subtask)
-	c, err := connect("kafka sink", "WRITE and DESCRIBE", &s.cfg.client, log, nil, s.cfg.writerOptions(s.partition != nil))
+	c, err := connect("kafka sink", "WRITE and DESCRIBE", &s.cfg.client, rt.Logger, nil, s.cfg.writerOptions(s.partition != nil))
 	if err != nil {
 		return nil, err
 	}
