@@ -77,11 +77,7 @@ func list[T any](b *connector.Batch[T]) []record {
 
 // testClock is a clock that stands until it is set.
 type testClock struct {
-	now int64
-	// early makes timers fire one millisecond before the time that was asked
-	// for: Flink's test harness, which the vectors come from, lacks the
-	// millisecond that its real clock adds.
-	early  bool
+	now    int64
 	seq    int
 	timers []*testTimer
 }
@@ -105,9 +101,6 @@ func (c *testClock) At(at int64, f func(now int64) error) (cancel func()) {
 
 func (c *testClock) set(now int64) error {
 	c.now = now
-	if c.early {
-		now++
-	}
 	for len(c.timers) > 0 {
 		next := slices.MinFunc(c.timers, func(a, b *testTimer) int {
 			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq))
@@ -174,17 +167,6 @@ func (h *harness) close(t testing.TB) {
 	if len(h.clock.timers) > 0 {
 		t.Errorf("%d timers of the clock left after Close", len(h.clock.timers))
 	}
-}
-
-// restore closes the operator and goes on with another one, which takes over its
-// state: keys, windows and timers, but neither watermark nor clock.
-func (h *harness) restore(t testing.TB, op operator.Operator) {
-	t.Helper()
-	h.close(t)
-	*h.clock = testClock{early: h.clock.early}
-	op.(interface{ adopt(operator.Operator) }).adopt(h.op)
-	h.op = op
-	h.open(t)
 }
 
 func (h *harness) runtime() *operator.Runtime {
