@@ -10,7 +10,7 @@ ALL_TAGS := synctests,integration,flink
 PKG ?= ./...
 BENCH ?= .
 COUNT ?= 6
-BUDGET ?= 10m
+BUDGET ?= 2m
 
 .DEFAULT_GOAL := help
 .PHONY: help build vet lint test integration demo bench fuzz-flink cover clean
@@ -41,7 +41,7 @@ demo: ## watch a job on an embedded broker stall and flow (SCENARIO=union; SCENA
 bench: ## benchmarks, for benchstat (PKG=./... BENCH=. COUNT=6)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKG)
 
-fuzz-flink: ## random jobs on lowwater and on a real Flink until BUDGET is used up (BUDGET=10m)
+fuzz-flink: ## random cases on lowwater and on a real Flink until BUDGET is used up (BUDGET=2m)
 	LOWWATER_FUZZ_BUDGET=$(BUDGET) go test -tags flink -count 1 -timeout 0 ./test/fuzzflink/...
 
 cover: ## test coverage in build/cover.html (PKG=./...)

@@ -1,13 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-
-	"github.com/lowwater/lowwater/internal/progress"
-	"github.com/lowwater/lowwater/internal/progress/replay"
 )
 
 // fuzzer compares generated cases and counts.
@@ -24,28 +23,24 @@ type fuzzer struct {
 // compare generates one batch of a subject's cases, from number first on, and
 // reports what differs.
 func (f *fuzzer) compare(s subject, first int) error {
-	cases := make([]replay.Case, f.batch)
-	for i := range cases {
-		cases[i] = f.generate(s, first+i)
+	trials := make([]trial, f.batch)
+	for i := range trials {
+		trials[i] = f.generate(s, first+i)
 	}
-	answers, err := f.oracle.ask(s.name, cases)
+	answers, err := f.oracle.ask(s.document, trials)
 	if err != nil {
 		return err
 	}
-	for i, c := range cases {
-		if answers[i].ReplayError != "" {
-			return fmt.Errorf("the oracle does not understand case %s of subject %s (see %s in %s): %s",
-				c.Name, s.name, logFile, f.dir, answers[i].ReplayError)
-		}
+	for i, t := range trials {
 		f.cases++
-		f.events += len(answers[i].Steps)
-		diff, err := difference(s.name, c, answers[i])
+		f.events += t.steps()
+		diff, err := t.difference(answers[i])
 		if err != nil {
-			return err
+			return fmt.Errorf("case %d of subject %s (the oracle's own words are in %s in %s): %w", first+i, s.name, logFile, f.dir, err)
 		}
 		if diff != "" {
 			f.differences++
-			if err := f.report(s, first+i, c); err != nil {
+			if err := f.report(s, first+i, t); err != nil {
 				return err
 			}
 		}
@@ -54,66 +49,58 @@ func (f *fuzzer) compare(s subject, first int) error {
 }
 
 // generate returns case n of a subject: the same for the same seed and n.
-func (f *fuzzer) generate(s subject, n int) replay.Case {
+func (f *fuzzer) generate(s subject, n int) trial {
 	g := generator{rand.New(rand.NewPCG(f.seed, uint64(n)))}
-	c := s.generate(g, 1+g.IntN(f.steps))
-	c.Name = fmt.Sprintf("seed-%d-case-%d", f.seed, n)
-	return c
-}
-
-// difference answers a case and compares with Flink's answer.
-func difference(subject string, c, flink replay.Case) (string, error) {
-	ours, err := replay.Answer(subject, c, progress.Flink23)
-	if err != nil {
-		return "", err
-	}
-	return replay.Difference(expected(subject, flink, ours), ours), nil
+	return s.generate(g, fmt.Sprintf("seed-%d-case-%d", f.seed, n), 1+g.IntN(f.steps))
 }
 
 // report shrinks a case that differs and prints it.
-func (f *fuzzer) report(s subject, n int, c replay.Case) error {
-	shrunk, diff, err := f.shrink(s.name, c)
+func (f *fuzzer) report(s subject, n int, t trial) error {
+	shrunk, diff, err := f.shrink(s, t)
 	if err != nil {
 		return err
 	}
-	flink, err := f.oracle.ask(s.name, []replay.Case{shrunk})
+	flink, err := f.oracle.ask(s.document, []trial{shrunk})
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(flink[0], "", " ")
-	if err != nil {
+	var text bytes.Buffer
+	if err := json.Indent(&text, flink[0], "", " "); err != nil {
 		return err
 	}
 	fmt.Fprintf(f.out, "DIFFERENT %s: -subjects %s -seed %d -case %d -steps %d -batch 1 -events 1\n%s\nFlink's answer to the shrunk case:\n%s\n",
-		s.name, s.name, f.seed, n, f.steps, diff, text)
+		s.name, s.name, f.seed, n, f.steps, diff, text.Bytes())
 	return nil
 }
 
 // shrink drops steps, in ever smaller pieces, while a difference remains.
-func (f *fuzzer) shrink(subject string, c replay.Case) (replay.Case, string, error) {
-	differs := func(c replay.Case) (string, error) {
-		flink, err := f.oracle.ask(subject, []replay.Case{c})
-		if err != nil || flink[0].ReplayError != "" {
-			return "", err // without its start, such as a split's assignment, a case may make no sense
+func (f *fuzzer) shrink(s subject, t trial) (trial, string, error) {
+	differs := func(t trial) (string, error) {
+		flink, err := f.oracle.ask(s.document, []trial{t})
+		if err != nil {
+			return "", err
 		}
-		return difference(subject, c, flink[0])
+		diff, err := t.difference(flink[0])
+		if errors.Is(err, errNotUnderstood) {
+			return "", nil // without its start, such as a split's assignment, a case may make no sense
+		}
+		return diff, err
 	}
-	diff, err := differs(c)
-	for size := len(c.Steps) / 2; size > 0 && err == nil; {
+	diff, err := differs(t)
+	for size := t.steps() / 2; size > 0 && err == nil; {
 		shorter := false
-		for from := 0; from < len(c.Steps) && err == nil; {
-			try := c
-			try.Steps = append(append([]replay.Step{}, c.Steps[:from]...), c.Steps[min(from+size, len(c.Steps)):]...)
+		for from := 0; from < t.steps() && err == nil; {
+			try := t.without(from, min(from+size, t.steps()))
 			var d string
 			if d, err = differs(try); d != "" {
-				c, diff, shorter = try, d, true
+				t, diff, shorter = try, d, true
 			} else {
 				from += size
 			}
 		}
-		if !shorter || size > len(c.Steps) {
+		if !shorter || size > t.steps() {
 			size /= 2
 		}
 	}
-	return c, diff, err
+	return t, diff, err
 }

@@ -12,24 +12,30 @@ import (
 
 // subject is a thing that both sides know, and how its cases are made.
 type subject struct {
-	name     string
-	generate func(g generator, steps int) replay.Case
+	name string
+	// document is what a document of the subject says about itself.
+	document head
+	generate func(g generator, id string, steps int) trial
 }
 
 var subjects = []subject{
-	{"valve", valve},
-	{"operator", operator},
-	{"task", task},
-	{"multiplexer", multiplexer},
-	{"source", source},
-	{"alignment_coordinator", coordinator},
-	{"alignment_sampler", sampler},
-	{"timestamps_operator", timestampsOperator},
-	{"generator", watermarkGenerator},
-	{"sql_watermark_assigner", sqlAssigner},
-	{"output_gate", outputGate},
-	{"watermark_to_output", watermarkToOutput},
-	{"metrics", metrics},
+	watermarks("valve", valve),
+	watermarks("operator", operator),
+	watermarks("task", task),
+	watermarks("multiplexer", multiplexer),
+	watermarks("source", source),
+	watermarks("alignment_coordinator", coordinator),
+	watermarks("alignment_sampler", sampler),
+	watermarks("timestamps_operator", timestampsOperator),
+	watermarks("generator", watermarkGenerator),
+	watermarks("sql_watermark_assigner", sqlAssigner),
+	watermarks("output_gate", outputGate),
+	watermarks("watermark_to_output", watermarkToOutput),
+	watermarks("metrics", metrics),
+	windows("window_operator", windowOperator),
+	windows("trigger", triggerAlone),
+	windows("timers", timers),
+	windows("interval_join", intervalJoin),
 }
 
 func subjectNames() (names []string) {

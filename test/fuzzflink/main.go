@@ -1,13 +1,14 @@
-// Command fuzzflink compares the state machines of event time with Apache
-// Flink's own classes on random cases:
+// Command fuzzflink compares the state machines of event time, and the operators of
+// windows, timers and joins, with Apache Flink's own classes on random cases:
 //
 //	go run ./test/fuzzflink -seed 1 -events 1000000
 //
-// Each case is generated from the seed and its number, answered by the replay of
-// package progress (with the rules of Flink 2.3) and by test/oracle, and
-// compared step by step. A difference is shrunk and printed as a case in the
-// format of the vectors, with the flags that reproduce it. What is known to
-// differ is listed in differences.go and nowhere else.
+// Each case is generated from the seed and its number, answered by the replays of
+// packages progress (with the rules of Flink 2.3) and operator, and by test/oracle, and
+// compared step by step; window operators on the general operator and, where the case
+// allows it, the fast one. A difference is shrunk and printed as a case in the format
+// of the vectors, with the flags that reproduce it. What is known to differ is listed
+// in differences.go and differenceswindows.go and nowhere else.
 //
 // The oracle needs bash, Java 17 and Maven.
 package main
@@ -62,7 +63,7 @@ func main() {
 }
 
 // errDifferent says that at least one case differed.
-var errDifferent = errors.New("Flink and the state machines differ")
+var errDifferent = errors.New("Flink and this engine differ")
 
 // run compares until one of the limits is reached.
 func run(ctx context.Context, o options, out io.Writer) error {

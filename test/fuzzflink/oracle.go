@@ -8,8 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-
-	"github.com/lowwater/lowwater/internal/progress/replay"
 )
 
 // oracle is a running process that answers cases with Flink's classes.
@@ -52,23 +50,30 @@ func startOracle(ctx context.Context, script, dir string) (*oracle, error) {
 	return &oracle{command: command, in: in, answers: answers}, nil
 }
 
-// ask returns Flink's answers to cases of one subject. A case that was not
-// understood has a ReplayError.
-func (o *oracle) ask(subject string, cases []replay.Case) ([]replay.Case, error) {
+// ask returns Flink's answers to cases of one subject.
+func (o *oracle) ask(document head, trials []trial) ([]json.RawMessage, error) {
+	asked := struct {
+		head
+		Cases []json.Marshaler `json:"cases"`
+	}{head: document}
+	for _, t := range trials {
+		asked.Cases = append(asked.Cases, t.question())
+	}
 	// Written while the answer is read: neither side may wait for the other.
 	written := make(chan error, 1)
-	go func() {
-		written <- json.NewEncoder(o.in).Encode(replay.Document{Subject: subject, Format: 1, Flink: "2.3.0", Cases: cases})
-	}()
-	var answer replay.Document
+	go func() { written <- json.NewEncoder(o.in).Encode(asked) }()
+	var answer struct {
+		head
+		Cases []json.RawMessage `json:"cases"`
+	}
 	if err := o.answers.Decode(&answer); err != nil {
 		return nil, fmt.Errorf("the oracle's answer: %w", err)
 	}
 	if err := <-written; err != nil {
 		return nil, fmt.Errorf("asking the oracle: %w", err)
 	}
-	if len(answer.Cases) != len(cases) {
-		return nil, fmt.Errorf("the oracle answered %d of %d cases", len(answer.Cases), len(cases))
+	if len(answer.Cases) != len(trials) {
+		return nil, fmt.Errorf("the oracle answered %d of %d cases", len(answer.Cases), len(trials))
 	}
 	return answer.Cases, nil
 }
