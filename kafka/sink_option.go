@@ -12,9 +12,11 @@ import (
 type Guarantee uint8
 
 const (
-	// AtLeastOnce: every record is acknowledged by all in-sync replicas before
-	// a checkpoint or the end of the job. It is the default. A restarted job
-	// may write records again.
+	// AtLeastOnce: every record is acknowledged by all in-sync replicas when
+	// Flush returns, which is at the end of input and when the job stops
+	// gracefully. It is the default. A job that fails or is cancelled may leave
+	// its last records unwritten, and one that is started again may write
+	// records again.
 	AtLeastOnce Guarantee = iota
 	// None: records are acknowledged by the partition's leader only, and may
 	// be lost with it, or be written twice or out of order.

@@ -19,7 +19,8 @@ type Source[T any] struct {
 //
 // A record with a null value (a tombstone) is passed on only if the decoder has
 // a value for it (format.NullDecoder); otherwise it is left out and counted as
-// dropped, under "tombstone"; each subtask logs its first one. A decoder sees bytes that it must not keep.
+// dropped, under "tombstone", and each subtask logs its first one. A decoder sees
+// bytes that it must not keep.
 func NewSource[T any](dec format.Decoder[T], opts ...SourceOption) *Source[T] {
 	return &Source[T]{cfg: newSourceConfig(opts), dec: dec, decode: decodeValue(dec)}
 }
