@@ -49,7 +49,7 @@ func benchmarkPoll[T any](b *testing.B, dec format.Decoder[T]) {
 	const n = 8 * connector.BatchSize
 	c := kafkatest.Start(b)
 	s := newSubtask(b, NewSource(dec, at(c), Topics("orders")))
-	if err := s.reader.AddSplits([]connector.Split{Split{Topic: "orders", Stop: NoStop}}); err != nil {
+	if err := s.reader.AddSplits([]connector.Split{Split{Topic: "orders"}}); err != nil {
 		b.Fatal(err)
 	}
 	records := make([]*kgo.Record, n)

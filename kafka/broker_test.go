@@ -160,7 +160,7 @@ func TestRealBrokerStartModes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]connector.Split{Split{b.topic, 0, want, NoStop}}, splits); diff != "" {
+		if diff := cmp.Diff([]connector.Split{Split{Topic: b.topic, Start: want}}, splits); diff != "" {
 			t.Errorf("from %v (-want +got):\n%s", mode, diff)
 		}
 	}
@@ -169,7 +169,7 @@ func TestRealBrokerStartModes(t *testing.T) {
 		t.Errorf("from an unknown group: %v, %v, want the fallback", splits, err)
 	}
 	s := newSubtask(t, b.source())
-	if err := s.reader.AddSplits([]connector.Split{Split{b.topic, 0, 1, NoStop}}); err != nil {
+	if err := s.reader.AddSplits([]connector.Split{Split{Topic: b.topic, Start: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	if missing := mentions(s.fails(), "OFFSET_OUT_OF_RANGE", "offset 1"); missing != "" {

@@ -129,11 +129,11 @@ func (e *enumerator) splits(ctx context.Context, parts []partition, start Start)
 	}
 	splits := make([]connector.Split, 0, len(parts))
 	for _, p := range parts {
-		stop := NoStop
+		s := Split{Topic: p.topic, Partition: p.num, Start: starts[p]}
 		if e.cfg.bounded {
-			stop = max(stops[p], starts[p])
+			s.Stop, s.Bounded = max(stops[p], starts[p]), true
 		}
-		splits = append(splits, Split{Topic: p.topic, Partition: p.num, Start: starts[p], Stop: stop})
+		splits = append(splits, s)
 	}
 	return splits, nil
 }

@@ -146,7 +146,7 @@ func (f *fetcher) setPaused(ids []string, paused bool) {
 }
 
 // reached reports whether everything before Stop is read at an offset.
-func (s *split) reached(offset int64) bool { return s.Stop != NoStop && offset >= s.Stop }
+func (s *split) reached(offset int64) bool { return s.Bounded && offset >= s.Stop }
 
 // peek returns the next record, nil if there is none at hand.
 func (s *split) peek() *kgo.Record {

@@ -266,7 +266,7 @@ func TestSplitsTakeTurns(t *testing.T) {
 func TestTimestampTypesDoNotMix(t *testing.T) {
 	c := kafkatest.Start(t)
 	s := newSubtask(t, NewSource(raw.String{}, at(c), Topics("orders")))
-	if err := s.reader.AddSplits([]connector.Split{Split{Topic: "orders", Stop: NoStop}}); err != nil {
+	if err := s.reader.AddSplits([]connector.Split{Split{Topic: "orders"}}); err != nil {
 		t.Fatal(err)
 	}
 	// kfake knows only CreateTime, so the records do not come from it.
@@ -298,7 +298,7 @@ func TestTimestampTypesDoNotMix(t *testing.T) {
 func TestStopInAGap(t *testing.T) {
 	c := kafkatest.Start(t)
 	s := newSubtask(t, NewSource(raw.String{}, at(c), Topics("orders"), Bounded()))
-	if err := s.reader.AddSplits([]connector.Split{Split{Topic: "orders", Stop: 5}}); err != nil {
+	if err := s.reader.AddSplits([]connector.Split{Split{Topic: "orders", Stop: 5, Bounded: true}}); err != nil {
 		t.Fatal(err)
 	}
 	s.reader.NoMoreSplits()
@@ -345,7 +345,7 @@ func TestAddSplitsErrors(t *testing.T) {
 	c := kafkatest.Start(t)
 	c.CreateTopic(t, "orders", 1)
 	s := newSubtask(t, NewSource(raw.String{}, at(c), Topics("orders")))
-	split := Split{Topic: "orders", Stop: NoStop}
+	split := Split{Topic: "orders"}
 	if err := s.reader.AddSplits([]connector.Split{split}); err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func TestStartModes(t *testing.T) {
 			}
 			var want []connector.Split
 			for n, offset := range tt.want {
-				want = append(want, Split{Topic: "orders", Partition: int32(n), Start: offset, Stop: NoStop})
+				want = append(want, Split{Topic: "orders", Partition: int32(n), Start: offset})
 			}
 			if diff := cmp.Diff(want, splits); diff != "" {
 				t.Errorf("splits (-want +got):\n%s", diff)
@@ -135,14 +135,14 @@ func TestDiscoverLater(t *testing.T) {
 		}
 	}
 	c.Produce(t, "clicks-eu", numbered(0, 2)...)
-	expect(Split{"clicks-eu", 0, 2, NoStop})
+	expect(Split{Topic: "clicks-eu", Start: 2})
 	expect()
 
 	// What appears later is read from its beginning: nothing may be missed.
 	c.CreateTopic(t, "clicks-us", 1)
 	c.AddPartitions(t, "clicks-eu", 2)
 	c.Produce(t, "clicks-eu", numbered(1, 3)...)
-	expect(Split{"clicks-eu", 1, 0, NoStop}, Split{"clicks-us", 0, 0, NoStop})
+	expect(Split{Topic: "clicks-eu", Partition: 1}, Split{Topic: "clicks-us"})
 	expect()
 }
 
@@ -214,6 +214,22 @@ func TestClientReadsOnlyItsSplits(t *testing.T) {
 	}
 	if topics := s.reader.client.GetConsumeTopics(); !slices.Equal(topics, []string{"orders"}) {
 		t.Errorf("the client reads %v, want only the source's topic", topics)
+	}
+}
+
+// TestSplitWithoutStop: a split that names nothing but a partition is read from the
+// beginning and on.
+func TestSplitWithoutStop(t *testing.T) {
+	c := kafkatest.Start(t)
+	c.CreateTopic(t, "orders", 1)
+	c.Produce(t, "orders", numbered(0, 3)...)
+	s := newSubtask(t, NewSource(raw.String{}, at(c), Topics("orders")))
+	if err := s.reader.AddSplits([]connector.Split{Split{Topic: "orders"}}); err != nil {
+		t.Fatal(err)
+	}
+	s.want(3)
+	if len(s.out.finished) != 0 {
+		t.Errorf("finished %v, want none", s.out.finished)
 	}
 }
 

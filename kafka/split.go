@@ -7,17 +7,16 @@ import (
 	"github.com/lowwater/lowwater/connector"
 )
 
-// NoStop is the Stop of a split that is read on for ever.
-const NoStop int64 = -1
-
 // Split is one partition of a topic and the offsets of it to read.
 type Split struct {
 	Topic     string
 	Partition int32
 	// Start is the offset of the first record to read.
 	Start int64
-	// Stop is the offset before which reading ends, NoStop if it does not.
-	Stop int64
+	// Stop is the offset before which reading ends if the split is Bounded.
+	// Others are read on for ever.
+	Stop    int64
+	Bounded bool
 }
 
 var _ connector.Split = Split{}
@@ -27,7 +26,7 @@ func (s Split) ID() string { return partition{s.Topic, s.Partition}.String() }
 
 func (s Split) String() string {
 	stop := "no stop"
-	if s.Stop != NoStop {
+	if s.Bounded {
 		stop = "stop " + strconv.FormatInt(s.Stop, 10)
 	}
 	return fmt.Sprintf("%s (start %d, %s)", s.ID(), s.Start, stop)

@@ -49,7 +49,7 @@ func TestOwner(t *testing.T) {
 }
 
 func TestSplit(t *testing.T) {
-	bounded, unbounded := Split{"a-b", 2, 5, 9}, Split{"a-b", 2, 5, NoStop}
+	bounded, unbounded := Split{"a-b", 2, 5, 9, true}, Split{Topic: "a-b", Partition: 2, Start: 5}
 	if got, want := bounded.ID(), "a-b-2"; got != want {
 		t.Errorf("ID = %q, want %q", got, want)
 	}
