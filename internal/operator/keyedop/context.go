@@ -120,6 +120,12 @@ func (c *Context[K]) Aggregating[In, Acc, Out any](d state.AggregatingDescriptor
 	return s
 }
 
+// EachKey calls visit for every key that has a value in s, which is a state of the
+// operator. Afterwards there is no current key.
+func (c *Context[K]) EachKey[S any](s S, visit func(key K, s S) error) error {
+	return c.backend.EachKey(s, visit)
+}
+
 // misused notes the function's first mistake.
 func (c *Context[K]) misused(err error) {
 	if c.err == nil {

@@ -68,6 +68,21 @@ func (c *core[K, R]) each[T any](b *exchange.KeyedBatch[K, T], f func(T) error) 
 	return c.done(n)
 }
 
+// eachPlain calls f for every record of a batch without keys, and releases the batch.
+func (c *core[K, R]) eachPlain[T any](b *connector.Batch[T], f func(T) error) error {
+	x := c.context
+	x.backend.SetTime(c.rt.Timers.Now())
+	for i, v := range b.Values {
+		x.at(b.Timestamps[i], b.Timestamps[i], b.Origins[i])
+		if err := f(v); err != nil {
+			return err
+		}
+	}
+	n := b.Len()
+	b.Release()
+	return c.done(n)
+}
+
 // at sets the times of what the function is called for.
 func (c *Context[K]) at(at, timestamp int64, origin connector.Origin) {
 	c.At, c.Timestamp, c.Origin = at, timestamp, origin

@@ -246,6 +246,12 @@ func (o *coProcess[K, T, U, R]) adopt(old operator.Operator) {
 	o.adoptCore(&old.(*coProcess[K, T, U, R]).core)
 }
 
+func (o *keyedBroadcast[K, T, U, R]) adopt(old operator.Operator) {
+	from := old.(*keyedBroadcast[K, T, U, R])
+	o.adoptCore(&from.core)
+	o.states.backend = from.states.backend
+}
+
 // wantError fails the test unless err says all parts.
 func wantError(t testing.TB, err error, parts ...string) {
 	t.Helper()
