@@ -90,3 +90,54 @@ func ExampleKeyedStream_IntervalJoin() {
 	// Output:
 	// roof: 21 after 35
 }
+
+func ExampleKeyedStream_SortByEventTime() {
+	env := lowwater.NewEnvironment(lowwater.WithParallelism(1))
+	strategy := eventtime.ForBoundedOutOfOrderness[reading](5 * time.Second).
+		WithTimestampAssigner(func(r reading, _ int64) int64 { return r.Millis })
+	lowwater.FromSlice(env, []reading{{"roof", 3000, 22}, {"roof", 1000, 20}, {"roof", 2000, 21}}).
+		AssignTimestampsAndWatermarks(strategy).
+		KeyBy(func(r reading) string { return r.Sensor }).
+		SortByEventTime().
+		Print()
+	if err := env.Execute(context.Background(), "sorted"); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// {roof 1000 20}
+	// {roof 2000 21}
+	// {roof 3000 22}
+}
+
+// limits keeps the latest limit of each sensor and passes on what is above it.
+type limits struct {
+	lowwater.KeyedBase[string, string]
+	byName state.MapState[string, float64]
+}
+
+func (f *limits) Open(ctx *lowwater.KeyedBroadcastOpenContext[string]) error {
+	f.byName = ctx.Broadcast(state.Map[string, float64]("limits"))
+	return nil
+}
+
+func (f *limits) ProcessElement(ctx *lowwater.KeyedContext[string], r reading, out *lowwater.Collector[string]) error {
+	if limit, ok := f.byName.Get(ctx.Key()); ok && r.Value > limit {
+		out.Emit(fmt.Sprintf("%s: %v is above %v", ctx.Key(), r.Value, limit))
+	}
+	return nil
+}
+
+func (f *limits) ProcessBroadcast(_ *lowwater.KeyedBroadcastContext[string], limit reading, _ *lowwater.Collector[string]) error {
+	f.byName.Put(limit.Sensor, limit.Value)
+	return nil
+}
+
+func ExampleKeyedStream_ConnectBroadcast() {
+	env := lowwater.NewEnvironment()
+	measured := readings(env, reading{"roof", 1000, 35}, reading{"cellar", 2000, 7})
+	changes := readings(env, reading{"roof", 0, 30})
+	measured.KeyBy(func(r reading) string { return r.Sensor }).
+		ConnectBroadcast(changes).
+		Process(func() *limits { return &limits{} }).
+		Print()
+}
