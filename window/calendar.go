@@ -11,11 +11,11 @@ import (
 // that begin at local midnight, hours that begin at the full local hour, however the
 // zone's offset from UTC changes. Build it with Days or Hours.
 //
-// A window holds the instants whose local time lies in one cell of the grid. When
-// clocks are put forward a window is shorter, or missing if the whole cell is skipped.
-// When they are put back a window is longer; if they are put back to the beginning of a
-// cell, such as a full hour, a new window begins there, so that hours stay hours and
-// the day has 25 of them.
+// When clocks are put forward a window is shorter, or missing if it is skipped altogether.
+// When they are put back a day is longer: it begins with its first instant and ends where
+// the next day first begins, also if clocks go back over midnight. Hours that are
+// repeated are windows of their own, so that hours stay hours and the day has 25 of them.
+// Windows never overlap and leave no gaps.
 type CalendarAssigner struct {
 	call string
 	n    int
@@ -50,8 +50,14 @@ func (a CalendarAssigner) Assign(dst []TimeWindow, timestamp, now int64) ([]Time
 
 // Span implements Assigner: it is the window itself.
 func (a CalendarAssigner) Span(t int64) TimeWindow {
-	return TimeWindow{a.start(a.periodAt(t), t), a.end(a.periodAt(t), t)}
+	return TimeWindow{a.boundaryAtOrBefore(t), a.boundaryAfter(t)}
 }
+
+// Windows begin at boundaries, which are defined one by one, so that windows never
+// overlap: an instant is a boundary if the local time there is the beginning of a cell
+// that was not there just before, or has left the cell of just before for a later one.
+// Days have one more rule: clocks that are put back to before midnight, or to midnight
+// itself, do not begin the day anew.
 
 // period is a time during which the zone's offset does not change: [from, to), in
 // milliseconds since the epoch.
@@ -74,47 +80,72 @@ func (a CalendarAssigner) periodAt(t int64) period {
 	return p
 }
 
-// cell returns the local time at which the cell of t begins.
-func (a CalendarAssigner) cell(p period, t int64) int64 {
-	return Start(t+p.offset, 0, a.size())
-}
-
 func (a CalendarAssigner) size() int64 { return int64(a.n) * a.unit.Milliseconds() }
 
-// start returns the first instant of the window of t, which lies in p.
-func (a CalendarAssigner) start(p period, t int64) int64 {
-	start := a.cell(p, t) - p.offset
-	for start < p.from {
-		before := a.periodAt(p.from - 1)
-		if a.divides(before, p, p.from) {
-			return p.from
+// boundaryAtOrBefore returns the last boundary that is not after t.
+func (a CalendarAssigner) boundaryAtOrBefore(t int64) int64 {
+	p := a.periodAt(t)
+	for at := Start(t+p.offset, 0, a.size()) - p.offset; ; at -= a.size() {
+		for at <= p.from { // at, or a change of the offset behind it
+			if p.from == math.MinInt64 {
+				return at
+			}
+			before := a.periodAt(p.from - 1)
+			if a.changeIsBoundary(before, p) {
+				return p.from
+			}
+			at = Start(p.from-1+before.offset, 0, a.size()) - before.offset
+			p = before
 		}
-		start = a.cell(before, p.from-1) - before.offset
-		p = before
+		if a.isBoundary(p, at) {
+			return at
+		}
 	}
-	return start
 }
 
-// end returns the first instant behind the window of t, which lies in p.
-func (a CalendarAssigner) end(p period, t int64) int64 {
-	end := a.cell(p, t) + a.size() - p.offset
-	for end > p.to {
-		after := a.periodAt(p.to)
-		if a.divides(p, after, p.to) {
-			return p.to
+// boundaryAfter returns the first boundary after t.
+func (a CalendarAssigner) boundaryAfter(t int64) int64 {
+	p := a.periodAt(t)
+	for at := Start(t+p.offset, 0, a.size()) + a.size() - p.offset; ; at += a.size() {
+		for at >= p.to {
+			if p.to == math.MaxInt64 {
+				return at
+			}
+			after := a.periodAt(p.to)
+			if a.changeIsBoundary(p, after) {
+				return p.to
+			}
+			at = Start(p.to+after.offset, 0, a.size()) + a.size() - after.offset
+			p = after
 		}
-		end = a.cell(after, p.to) + a.size() - after.offset
-		p = after
+		if a.isBoundary(p, at) {
+			return at
+		}
 	}
-	return end
 }
 
-// divides reports whether a window begins at the instant at which one period ends and
-// the next begins: the local time there is in another cell than just before, or it is
-// the beginning of a cell.
-func (a CalendarAssigner) divides(before, after period, at int64) bool {
-	cell := a.cell(after, at)
-	return cell != a.cell(before, at-1) || cell == at+after.offset
+// isBoundary reports whether a window begins at an instant inside p, not at its beginning,
+// at which the local time is the beginning of a cell. It does, but for a midnight that
+// comes a second time because clocks were put back over it.
+func (a CalendarAssigner) isBoundary(p period, at int64) bool {
+	return a.unit == time.Hour || p.from == math.MinInt64 || !a.repeated(a.periodAt(p.from-1), p, at+p.offset)
+}
+
+// changeIsBoundary reports whether a window begins where the offset changes from that of
+// one period to that of the next.
+func (a CalendarAssigner) changeIsBoundary(before, after period) bool {
+	at := after.from
+	was, is := Start(at-1+before.offset, 0, a.size()), Start(at+after.offset, 0, a.size())
+	begins := at+after.offset == is
+	if a.unit == time.Hour {
+		return begins || is != was
+	}
+	return is > was && !a.repeated(before, after, is)
+}
+
+// repeated reports whether a local time behind a change was there before it, too.
+func (a CalendarAssigner) repeated(before, after period, local int64) bool {
+	return before.offset > after.offset && local < after.from+before.offset
 }
 
 // IsEventTime implements Assigner.

@@ -43,6 +43,9 @@ func TestCalendarWindowsAcrossClockChanges(t *testing.T) {
 		{"clocks go back half an hour", "Australia/Lord_Howe", hours(1), "2026-04-04T15:10Z", "2026-04-04T14:00Z", "2026-04-04T15:30Z"},
 		{"the day after a skipped day", "Pacific/Apia", days(1), "2011-12-30T12:00Z", "2011-12-30T10:00Z", "2011-12-31T10:00Z"},
 		{"the day before a skipped day", "Pacific/Apia", days(1), "2011-12-30T09:00Z", "2011-12-29T10:00Z", "2011-12-30T10:00Z"},
+		{"the first instant of a day of 25 hours that goes back over midnight", "Asia/Beirut", days(1), "2024-10-26T10:00Z", "2024-10-25T21:00Z", "2024-10-26T22:00Z"},
+		{"its repeated hour", "Asia/Beirut", days(1), "2024-10-26T21:30Z", "2024-10-25T21:00Z", "2024-10-26T22:00Z"},
+		{"a day whose midnight comes twice", "America/Havana", days(1), "2024-11-03T05:30Z", "2024-11-03T04:00Z", "2024-11-04T05:00Z"},
 		{"UTC", "UTC", days(1), "2026-10-25T00:30Z", "2026-10-25T00:00Z", "2026-10-26T00:00Z"},
 		{"a week from 1970 on", "UTC", days(7), "1970-01-09T00:00Z", "1970-01-08T00:00Z", "1970-01-15T00:00Z"},
 		{"before 1970", "Europe/Berlin", days(1), "1969-12-31T12:00Z", "1969-12-30T23:00Z", "1969-12-31T23:00Z"},
@@ -103,6 +106,57 @@ func TestCalendarWindowsTileTime(t *testing.T) {
 			t.Fatalf("%v: behind %v comes %v", a, w, next)
 		}
 	})
+}
+
+// Around every change of the clock in zones of all kinds, window by window.
+func TestCalendarWindowsAroundEveryChange(t *testing.T) {
+	zones := []string{
+		"Europe/Berlin", "America/Sao_Paulo", "Australia/Lord_Howe", "Pacific/Apia", "Africa/Casablanca", "Asia/Beirut",
+		"Asia/Gaza", "America/Havana", "America/New_York", "Asia/Tehran", "Asia/Amman", "America/Asuncion", "Antarctica/Troll",
+	}
+	for _, name := range zones {
+		loc := zone(t, name)
+		for _, a := range []CalendarAssigner{Days(1, loc), Days(2, loc), Hours(1, loc), Hours(6, loc)} {
+			at := time.Date(1975, 1, 1, 0, 0, 0, 0, time.UTC)
+			for range 60 {
+				_, change := at.In(loc).ZoneBounds()
+				if change.IsZero() {
+					break
+				}
+				checkTiles(t, a, change.UnixMilli()-4*24*3_600_000, change.UnixMilli()+4*24*3_600_000)
+				at = change
+			}
+		}
+	}
+}
+
+// checkTiles walks from window to window and looks at the inside of each.
+func checkTiles(t *testing.T, a CalendarAssigner, from, to int64) {
+	t.Helper()
+	var date string
+	for w := a.Span(from); w.Start < to; w = a.Span(w.End) {
+		if w.End <= w.Start {
+			t.Fatalf("%v: window %v", a, w)
+		}
+		for in := w.Start; in < w.End; in += 15 * 60_000 {
+			if got := a.Span(in); got != w {
+				t.Fatalf("%v: %d of window %v has window %v", a, in, w, got)
+			}
+		}
+		if last := a.Span(w.End - 1); last != w {
+			t.Fatalf("%v: the end of window %v has window %v", a, w, last)
+		}
+		if next := a.Span(w.End); next.Start != w.End {
+			t.Fatalf("%v: behind %v comes %v", a, w, next)
+		}
+		if a.unit != time.Hour {
+			begins := time.UnixMilli(w.Start).In(a.zone).Format(time.DateOnly)
+			if begins <= date {
+				t.Fatalf("%v: two windows begin on %s", a, begins)
+			}
+			date = begins
+		}
+	}
 }
 
 func TestCalendarValidate(t *testing.T) {
