@@ -19,6 +19,8 @@ type DataStream[T any] struct {
 	from []port
 	// partitioning is how the next operator gets its records.
 	partitioning graph.Partitioning
+	// partitioner decides if partitioning is graph.Custom.
+	partitioner func(value T, subtasks int) int
 	// node is what Name, UID and the like apply to, nil if that is unclear.
 	node *graph.Node
 }
@@ -226,7 +228,11 @@ func withoutSides[T any](s *DataStream[T]) *DataStream[T] {
 // connect makes s an input of n.
 func connect[T any](s *DataStream[T], n *graph.Node, input int) {
 	for _, p := range s.from {
-		s.env.graph.Connect(plainEdge[T](p, n, input, s.partitioning))
+		e := plainEdge[T](p, n, input, s.partitioning)
+		if s.partitioning == graph.Custom {
+			e.NewWriter = func(graph.Partitioning, int) exchange.WriterFactory { return exchange.Custom(s.partitioner) }
+		}
+		s.env.graph.Connect(e)
 	}
 }
 

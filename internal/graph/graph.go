@@ -29,10 +29,12 @@ const (
 	Rebalance
 	Broadcast
 	Hash
+	// Custom is where a function of the author's says.
+	Custom
 )
 
 func (p Partitioning) String() string {
-	return [...]string{"AUTO", "FORWARD", "REBALANCE", "BROADCAST", "HASH"}[p]
+	return [...]string{"AUTO", "FORWARD", "REBALANCE", "BROADCAST", "HASH", "CUSTOM"}[p]
 }
 
 // Edge connects an output of one node with an input of another.
@@ -104,6 +106,9 @@ type SourceInfo struct {
 	Bounded bool
 	// Splits is the number of splits found at start, -1 while unknown.
 	Splits int
+	// Empty returns how many of so many subtasks would be given no split. It may be nil:
+	// then the splits are taken to be dealt out evenly.
+	Empty func(parallelism int) int
 	// DeadLetters is the key of the side output for records that cannot be decoded,
 	// empty if there is none.
 	DeadLetters string
@@ -111,6 +116,14 @@ type SourceInfo struct {
 	Alignment *AlignmentInfo
 	// NewEnumerator connects to the source.
 	NewEnumerator func(ctx context.Context, rt connector.SourceRuntime) (connector.Enumerator, error)
+}
+
+// empty returns how many of so many subtasks have no split.
+func (s *SourceInfo) empty(parallelism int) int {
+	if s.Empty != nil {
+		return s.Empty(parallelism)
+	}
+	return max(0, parallelism-s.Splits)
 }
 
 // WatermarkInfo is what the plan needs to know about a watermark strategy.
