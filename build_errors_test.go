@@ -39,6 +39,9 @@ type (
 	windows = lowwater.WindowedStream[string, event]
 )
 
+// first is a function to reduce with.
+func first(a, _ event) event { return a }
+
 // TestBuildErrors makes one mistake in each case: the error must say where, what and what
 // would be right.
 func TestBuildErrors(t *testing.T) {
@@ -68,13 +71,18 @@ func TestBuildErrors(t *testing.T) {
 		{"nil in a union", func(s *stream, _ *windows) { s.Union(nil) }, []string{"Union: a stream is nil"}},
 		{"strange stream in a union", func(s *stream, _ *windows) { s.Union(from(newEnv(), splitsOf[event](1), bounded(0))) }, []string{"Union: the streams belong to different environments"}},
 
-		{"no assigner", func(s *stream, _ *windows) { s.KeyBy(keyOf).Window(nil) }, []string{"Window: the assigner is nil"}},
-		{"no window size", func(s *stream, _ *windows) { s.WindowAll(window.Tumbling(0)) }, []string{"window.Tumbling: size 0s: must be at least 1ms"}},
-		{"broken window size", func(s *stream, _ *windows) { s.WindowAll(window.Tumbling(1500 * time.Microsecond)) }, []string{"size 1.5ms: must be a whole number of milliseconds"}},
-		{"window offset", func(s *stream, _ *windows) { s.WindowAll(second.Offset(time.Second)) }, []string{"offset 1s: must lie between -1s and 1s"}},
-		{"no slide", func(s *stream, _ *windows) { s.WindowAll(window.Sliding(time.Second, 0)) }, []string{"window.Sliding: slide 0s: must be at least 1ms"}},
-		{"no gap", func(s *stream, _ *windows) { s.WindowAll(window.Session(-time.Second)) }, []string{"window.Session: gap -1s: must be at least 1ms"}},
-		{"negative lateness", func(_ *stream, w *windows) { w.AllowedLateness(-1) }, []string{"AllowedLateness(-1ns): must be 0 or whole milliseconds"}},
+		{"no assigner", func(s *stream, _ *windows) { s.KeyBy(keyOf).Window(nil).Reduce(first) }, []string{"Reduce: no assigner: the one given to Window or WindowBy is nil"}},
+		{"no window size", func(s *stream, _ *windows) { s.WindowAll(window.Tumbling(0)).Reduce(first) }, []string{"Reduce: window.Tumbling: size 0s: must be at least 1ms"}},
+		{"broken window size", func(s *stream, _ *windows) { s.WindowAll(window.Tumbling(1500 * time.Microsecond)).Reduce(first) }, []string{"size 1.5ms: must be a whole number of milliseconds"}},
+		{"window offset", func(s *stream, _ *windows) { s.WindowAll(second.Offset(time.Second)).Reduce(first) }, []string{"offset 1s: must lie between -1s and 1s"}},
+		{"no slide", func(s *stream, _ *windows) { s.WindowAll(window.Sliding(time.Second, 0)).Reduce(first) }, []string{"window.Sliding: slide 0s: must be at least 1ms"}},
+		{"no gap", func(s *stream, _ *windows) { s.WindowAll(window.Session(-time.Second)).Reduce(first) }, []string{"window.Session: gap -1s: must be at least 1ms"}},
+		{"negative lateness", func(_ *stream, w *windows) { w.AllowedLateness(-time.Second).Reduce(first) }, []string{"Reduce: AllowedLateness(-1s): must not be negative"}},
+		{"broken lateness", func(_ *stream, w *windows) { w.AllowedLateness(1).Reduce(first) }, []string{"AllowedLateness(1ns): must be whole milliseconds"}},
+		{"lateness of a join", func(s *stream, _ *windows) {
+			s.KeyBy(keyOf).Join(s.KeyBy(keyOf)).Window(second).AllowedLateness(-time.Second).Apply(first)
+		}, []string{"Join: AllowedLateness(-1s): must not be negative"}},
+		{"windows of a join", func(s *stream, _ *windows) { s.KeyBy(keyOf).Join(s.KeyBy(keyOf)).Window(nil).Apply(first) }, []string{"Join: no assigner"}},
 		{"late output without tag", func(_ *stream, w *windows) { w.SideOutputLate(none) }, []string{"SideOutputLate: the output tag has no id", "NewOutputTag"}},
 		{"reduce", func(_ *stream, w *windows) { w.Reduce[event](nil) }, []string{"Reduce: the function is nil"}},
 		{"reduce of another type", func(_ *stream, w *windows) { w.Reduce(func(a, b int) int { return a + b }) }, []string{"Reduce: the function combines int, but the stream's records are lowwater_test.event"}},

@@ -116,29 +116,25 @@ func pairing[K comparable, T, U any](left *KeyedStream[K, T], right *KeyedStream
 
 func (p pair[K, T, U]) in(assigner window.Assigner) pair[K, T, U] {
 	p.assigner = assigner
-	checkAssigner(p.env, assigner)
 	return p
 }
 
 func (p pair[K, T, U]) late(d time.Duration) pair[K, T, U] {
 	p.lateness = d
-	checkLateness(p.env, d)
 	return p
 }
 
 func addPairs[K comparable, T, U, R any](p pair[K, T, U], name string, f CoGroupFunction[K, T, U, R]) *DataStream[R] {
-	o := windowed.Options{Assigner: p.assigner, AllowedLateness: p.lateness.Milliseconds()}
-	n := &graph.Node{
-		Name:          name,
-		WantsConsumer: true,
-		NewOperator: func() operator.Operator {
-			return windowed.Process(o, windowFunction(splitPairs(f)))
-		},
+	spec := windowed.General[K, either[T, U]]{Options: windowed.Options{Assigner: p.assigner}}
+	var err error
+	if spec.AllowedLateness, err = wholeMillis("AllowedLateness", p.lateness); err == nil {
+		err = spec.Validate()
 	}
-	if p.assigner != nil {
-		n.Name = p.assigner.String() + " " + name
-		n.EventTime = p.assigner.IsEventTime()
+	if err != nil {
+		p.env.fail("%s: %w", name, err)
 	}
+	n := windowNode(spec, name)
+	n.NewOperator = func() operator.Operator { return windowed.GeneralProcess(spec, windowFunction(splitPairs(f))) }
 	if p.right == nil {
 		return &DataStream[R]{env: p.env}
 	}

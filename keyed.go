@@ -4,6 +4,7 @@ import (
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/graph"
 	"github.com/lowwater/lowwater/internal/keyed"
+	"github.com/lowwater/lowwater/internal/operator/windowed"
 	"github.com/lowwater/lowwater/window"
 )
 
@@ -58,13 +59,7 @@ func (s *KeyedStream[K, T]) Window(assigner window.Assigner) *WindowedStream[K, 
 // WindowBy groups the records of each key into windows that depend on the records'
 // values, such as sessions with a gap of their own (window.DynamicSession).
 func (s *KeyedStream[K, T]) WindowBy(assigner window.ElementAssigner[T]) *WindowedStream[K, T] {
-	w := &WindowedStream[K, T]{keyed: s}
-	if assigner == nil {
-		w.fail("WindowBy: the assigner is nil")
-		return w
-	}
-	w.spec.ElementAssigner = assigner
-	return w.checked("WindowBy")
+	return &WindowedStream[K, T]{keyed: s, spec: windowed.General[K, T]{ElementAssigner: assigner}}
 }
 
 // CountWindow groups every n records of a key. A last window with fewer never fires

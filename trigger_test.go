@@ -153,24 +153,41 @@ func TestStatefulWindowFunction(t *testing.T) {
 }
 
 func TestWindowSettingsThatDoNotFit(t *testing.T) {
-	for name, build := range map[string]func(*lowwater.KeyedStream[string, click]){
-		"cannot be used with window.Session": func(s *lowwater.KeyedStream[string, click]) {
-			s.Window(window.Session(time.Second)).ElementTrigger(window.DeltaTrigger(1, func(a, b click) float64 { return 0 }))
+	type (
+		keyed   = lowwater.KeyedStream[string, click]
+		windows = lowwater.WindowedStream[string, click]
+	)
+	second, none := window.Tumbling(time.Second), window.TimeoutOptions{}
+	gap := func(click) time.Duration { return time.Second }
+	for want, build := range map[string]func(*keyed) *windows{
+		"cannot be used with window.Session": func(s *keyed) *windows {
+			return s.Window(window.Session(time.Second)).ElementTrigger(window.DeltaTrigger(1, func(a, b click) float64 { return 0 }))
 		},
-		"window.CountTrigger: 0":        func(s *lowwater.KeyedStream[string, click]) { s.CountWindow(0) },
-		"the trigger is nil":            func(s *lowwater.KeyedStream[string, click]) { s.Window(window.Global()).Trigger(nil) },
-		"WindowBy: the assigner is nil": func(s *lowwater.KeyedStream[string, click]) { s.WindowBy(nil) },
-		"does not wait for event time":  func(s *lowwater.KeyedStream[string, click]) { s.Window(window.Global()).CloseAfterSilence(time.Second) },
-		"must be positive and whole milli": func(s *lowwater.KeyedStream[string, click]) {
-			s.Window(window.Tumbling(time.Second)).CloseAfterSilence(0)
+		"window.CountTrigger: 0":                    func(s *keyed) *windows { return s.CountWindow(0) },
+		"window.CountEvictor: -1":                   func(s *keyed) *windows { return s.SlidingCountWindow(-1, 1) },
+		"Process: the trigger is nil":               func(s *keyed) *windows { return s.Window(window.Global()).Trigger(nil) },
+		": the trigger is nil":                      func(s *keyed) *windows { return s.Window(window.Global()).ElementTrigger(nil) },
+		"window.PurgingTrigger: the trigger is nil": func(s *keyed) *windows { return s.Window(second).Trigger(window.PurgingTrigger(nil)) },
+		"window.TimeoutTrigger: the trigger is nil": func(s *keyed) *windows {
+			return s.Window(second).Trigger(window.TimeoutTrigger(nil, time.Second, none))
 		},
+		"the evictor is nil":                           func(s *keyed) *windows { return s.Window(second).Evictor(nil) },
+		"given to Window or WindowBy is nil":           func(s *keyed) *windows { return s.WindowBy(nil) },
+		"gap function is nil":                          func(s *keyed) *windows { return s.WindowBy(window.DynamicSession[click](nil)) },
+		"window.Global() does not wait for event time": func(s *keyed) *windows { return s.Window(window.Global()).CloseAfterSilence(time.Second) },
+		"ProcessingTime() does not wait for event time": func(s *keyed) *windows {
+			return s.WindowBy(window.DynamicSession(gap).ProcessingTime()).CloseAfterSilence(time.Second)
+		},
+		"CloseAfterSilence(-1s): must not be negative":       func(s *keyed) *windows { return s.Window(second).CloseAfterSilence(-time.Second) },
+		"CloseAfterSilence(1ns): must be whole milliseconds": func(s *keyed) *windows { return s.Window(second).CloseAfterSilence(1) },
 	} {
 		env := lowwater.NewEnvironment()
-		s := clicks(env, of("a", 1)...)
-		build(s)
+		build(clicks(env, of("a", 1)...)).Process(list)
 		err := env.Execute(t.Context(), "wrong")
-		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "trigger_test.go:") {
-			t.Errorf("got %v, want an error that names this file and %q", err, name)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "trigger_test.go:") {
+			t.Errorf("got %v, want an error that names this file and %q", err, want)
+		} else if strings.Contains(err.Error(), "\n") {
+			t.Errorf("more than one error for one mistake:\n%v", err)
 		}
 	}
 }

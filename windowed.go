@@ -1,6 +1,7 @@
 package lowwater
 
 import (
+	"fmt"
 	"iter"
 	"reflect"
 	"time"
@@ -14,7 +15,8 @@ import (
 // Aggregator folds the records of a window as they arrive; see window.Aggregator.
 type Aggregator[T, A, R any] = window.Aggregator[T, A, R]
 
-// Count counts records.
+// Count counts records. The other ready-made aggregators are in package window: Sum, Min,
+// Max, Average, Reduce and Fold.
 func Count[T any]() Aggregator[T, int64, int64] { return window.Count[T]() }
 
 // WindowedStream is a keyed stream grouped into windows. Its settings return a changed
@@ -26,36 +28,23 @@ func Count[T any]() Aggregator[T, int64, int64] { return window.Count[T]() }
 // fire and processing-time windows that are still open do not (2.13).
 type WindowedStream[K comparable, T any] struct {
 	keyed *KeyedStream[K, T]
-	spec  windowed.General[K, T]
+	// spec has all settings but the lengths of time, which are below as they were given.
+	spec     windowed.General[K, T]
+	lateness time.Duration
+	silence  time.Duration
 	// all is set for WindowAll, which has one subtask.
 	all bool
 }
 
 func newWindowedStream[K comparable, T any](s *KeyedStream[K, T], assigner window.Assigner) *WindowedStream[K, T] {
-	checkAssigner(s.stream.env, assigner)
 	return &WindowedStream[K, T]{keyed: s, spec: windowed.General[K, T]{Options: windowed.Options{Assigner: assigner}}}
-}
-
-func checkAssigner(env *Environment, assigner window.Assigner) {
-	if assigner == nil {
-		env.fail("Window: the assigner is nil")
-	} else if err := assigner.Validate(); err != nil {
-		env.fail("Window: %w", err)
-	}
-}
-
-func checkLateness(env *Environment, d time.Duration) {
-	if d < 0 || d != d.Truncate(time.Millisecond) {
-		env.fail("AllowedLateness(%v): must be 0 or whole milliseconds", d)
-	}
 }
 
 // AllowedLateness keeps windows for d of event time after they have fired. A late
 // record that still finds its window changes it and makes it fire again at once. It
 // has no effect on processing-time windows (spec windows 2.2).
 func (w WindowedStream[K, T]) AllowedLateness(d time.Duration) *WindowedStream[K, T] {
-	checkLateness(w.keyed.stream.env, d)
-	w.spec.AllowedLateness = d.Milliseconds()
+	w.lateness = d
 	return &w
 }
 
@@ -76,52 +65,40 @@ func (w WindowedStream[K, T]) SideOutputLate(tag OutputTag[T]) *WindowedStream[K
 // end: a record that still comes for one makes it fire again as long as the allowed
 // lateness lasts, and is late after that, which is at once without AllowedLateness. Time
 // under back pressure does not count. The watermark itself stays as it is. With it results
-// depend on the wall clock, so it is off unless asked for, and it is for event-time
-// windows only. Flink has nothing like it.
+// depend on the wall clock, so it is off unless asked for (0 is off), and it is for
+// event-time windows only. Flink has nothing like it.
 func (w WindowedStream[K, T]) CloseAfterSilence(d time.Duration) *WindowedStream[K, T] {
-	if d <= 0 || d != d.Truncate(time.Millisecond) {
-		w.fail("CloseAfterSilence(%v): must be positive and whole milliseconds", d)
-	}
-	if a := w.spec.Assigner; a != nil && !a.IsEventTime() {
-		w.fail("CloseAfterSilence: %v does not wait for event time", a)
-	}
-	w.spec.CloseAfterSilence = d.Milliseconds()
+	w.silence = d
 	return &w
 }
 
 // Trigger decides when windows fire, in place of the assigner's default trigger (spec
 // windows 3).
 func (w WindowedStream[K, T]) Trigger(t window.Trigger) *WindowedStream[K, T] {
-	if t == nil {
-		w.fail("Trigger: the trigger is nil")
-		return &w
-	}
 	return w.ElementTrigger(window.ForElements[T](t))
 }
 
 // ElementTrigger is Trigger for triggers that look at values.
 func (w WindowedStream[K, T]) ElementTrigger(t window.ElementTrigger[T]) *WindowedStream[K, T] {
 	if t == nil {
-		w.fail("ElementTrigger: the trigger is nil")
-		return &w
+		t = window.ForElements[T](nil) // which is refused, where nil would be the default
 	}
 	w.spec.Trigger = t
-	return w.checked("Trigger")
+	return &w
 }
 
 // Evictor removes elements from windows when they fire. With one, a window keeps all its
 // elements, also for Reduce and Aggregate (spec windows 2.11).
 func (w WindowedStream[K, T]) Evictor(e window.Evictor[T]) *WindowedStream[K, T] {
 	if e == nil {
-		w.fail("Evictor: the evictor is nil")
-		return &w
+		e = window.BuiltInEvictor[T]{} // which is refused
 	}
 	w.spec.Evictor = e
-	return w.checked("Evictor")
+	return &w
 }
 
-// Stateful lets the window function use WindowState and KeyState of its context. clear,
-// which may be nil, is called once for each window of a key when it goes, and may write
+// Stateful lets the function of Process or AggregateProcess use WindowState and KeyState
+// of its context. It is an error with Reduce and Aggregate, which have none. clear, which may be nil, is called once for each window of a key when it goes, and may write
 // to side outputs (spec windows 2.9).
 func (w WindowedStream[K, T]) Stateful(clear func(*WindowContext[K]) error) *WindowedStream[K, T] {
 	w.spec.State = true
@@ -131,24 +108,13 @@ func (w WindowedStream[K, T]) Stateful(clear func(*WindowContext[K]) error) *Win
 	return &w
 }
 
-// checked reports what does not fit together.
-func (w *WindowedStream[K, T]) checked(method string) *WindowedStream[K, T] {
-	if w.spec.Assigner == nil && w.spec.ElementAssigner == nil {
-		return w // reported already
-	}
-	if err := w.spec.Validate(); err != nil {
-		w.fail("%s: %w", method, err)
-	}
-	return w
-}
-
 // Aggregate folds the records of each key and window into one accumulator and emits a
 // pane with the result each time the window fires.
 func (w *WindowedStream[K, T]) Aggregate[A, R any](agg Aggregator[T, A, R]) *DataStream[window.Pane[K, R]] {
 	if agg == nil {
 		w.fail("Aggregate: the aggregator is nil")
 	}
-	return addWindow[K, T, window.Pane[K, R]](w, "Aggregate", func(g windowed.General[K, T]) operator.Operator {
+	return addContextless[K, T, window.Pane[K, R]](w, "Aggregate", func(g windowed.General[K, T]) operator.Operator {
 		return windowed.GeneralAggregate(g, agg)
 	})
 }
@@ -166,7 +132,7 @@ func (w *WindowedStream[K, T]) Reduce[V any](combine func(a, b V) V) *DataStream
 	case same == nil:
 		w.fail("Reduce: the function is nil")
 	}
-	return addWindow[K, T, window.Pane[K, V]](w, "Reduce", func(g windowed.General[K, T]) operator.Operator {
+	return addContextless[K, T, window.Pane[K, V]](w, "Reduce", func(g windowed.General[K, T]) operator.Operator {
 		return windowed.GeneralAggregate(g, window.Reduce(same))
 	})
 }
@@ -244,26 +210,74 @@ func (w *WindowedStream[K, T]) fail(format string, args ...any) {
 	w.keyed.stream.env.fail(format, args...)
 }
 
-// addWindow adds a window operator. It is called with wrong settings too, which are
-// build errors: the operator is then never made.
+// addContextless is addWindow for the functions that are given no context: they can
+// neither use state nor write to side outputs.
+func addContextless[K comparable, T, R any](w *WindowedStream[K, T], function string, make func(windowed.General[K, T]) operator.Operator) *DataStream[R] {
+	if w.spec.State {
+		w.fail("%s: Stateful has no effect: the function has no context; use AggregateProcess or Process", function)
+	}
+	s := addWindow[K, T, R](w, function, make)
+	s.node.KnownSides = true
+	if late := s.node.LateSide; late != "" {
+		s.node.Sides = []string{late}
+	}
+	return s
+}
+
+// addWindow adds a window operator. Wrong settings are reported here, all kinds of them
+// in one place: the operator is then never made.
 func addWindow[K comparable, T, R any](w *WindowedStream[K, T], function string, make func(windowed.General[K, T]) operator.Operator) *DataStream[R] {
-	spec := w.spec
-	n := &graph.Node{
-		Name:          "Window " + function,
-		NewOperator:   func() operator.Operator { return make(spec) },
-		WantsConsumer: true,
-		Single:        w.all,
+	spec, err := w.settings()
+	if err != nil {
+		w.fail("%s: %w", function, err)
 	}
-	switch {
-	case spec.ElementAssigner != nil:
-		n.Name = spec.ElementAssigner.String() + " " + function
-		n.EventTime = spec.ElementAssigner.IsEventTime()
-	case spec.Assigner != nil:
-		n.Name = spec.Assigner.String() + " " + function
-		n.EventTime = spec.Assigner.IsEventTime()
-	}
+	n := windowNode(spec, function)
+	n.NewOperator = func() operator.Operator { return make(spec) }
+	n.Single = w.all
 	env := w.keyed.stream.env
 	env.addNode(n)
 	w.keyed.connect(n, 0)
 	return &DataStream[R]{env: env, from: []port{{node: n}}, node: n}
+}
+
+// settings returns the operator's description, or what is wrong with it.
+func (w *WindowedStream[K, T]) settings() (windowed.General[K, T], error) {
+	spec := w.spec
+	var err error
+	if spec.AllowedLateness, err = wholeMillis("AllowedLateness", w.lateness); err != nil {
+		return spec, err
+	}
+	if spec.CloseAfterSilence, err = wholeMillis("CloseAfterSilence", w.silence); err != nil {
+		return spec, err
+	}
+	return spec, spec.Validate()
+}
+
+func wholeMillis(setting string, d time.Duration) (int64, error) {
+	if d%time.Millisecond != 0 {
+		return 0, fmt.Errorf("%s(%v): must be whole milliseconds", setting, d)
+	}
+	return d.Milliseconds(), nil
+}
+
+// windowNode returns the node of a window operator, as far as the windows decide. The
+// settings may be wrong.
+func windowNode[K comparable, T any](spec windowed.General[K, T], function string) *graph.Node {
+	n := &graph.Node{Name: "Window " + function, WantsConsumer: true, LateSide: spec.LateOutput}
+	var assigner interface {
+		IsEventTime() bool
+		String() string
+	}
+	switch {
+	case spec.ElementAssigner != nil:
+		assigner = spec.ElementAssigner
+	case spec.Assigner != nil:
+		assigner = spec.Assigner
+	default:
+		return n
+	}
+	n.Name = assigner.String() + " " + function
+	n.EventTime = assigner.IsEventTime()
+	n.NeverFires = spec.Trigger == nil && window.DefaultTrigger(assigner) == window.NeverTrigger()
+	return n
 }

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -108,7 +109,12 @@ func (e BuiltInEvictor[T]) EvictAfter(elements []Timestamped[T], _ TimeWindow) [
 }
 
 // Validate implements Evictor.
-func (e BuiltInEvictor[T]) Validate() error { return e.err }
+func (e BuiltInEvictor[T]) Validate() error {
+	if e.keep == nil {
+		return errors.New("the evictor is nil: build one with window.CountEvictor, TimeEvictor or DeltaEvictor")
+	}
+	return e.err
+}
 
 func (e BuiltInEvictor[T]) String() string {
 	if e.after {

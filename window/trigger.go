@@ -1,5 +1,10 @@
 package window
 
+import (
+	"errors"
+	"fmt"
+)
+
 // TriggerResult says what a trigger wants done with a window.
 type TriggerResult uint8
 
@@ -119,6 +124,27 @@ type forElements[T any] struct{ Trigger }
 
 func (t forElements[T]) OnElement(c TriggerContext, _ T, timestamp int64, w TimeWindow) TriggerResult {
 	return t.Trigger.OnElement(c, timestamp, w)
+}
+
+func (t forElements[T]) Validate() error {
+	if t.Trigger == nil {
+		return errNilTrigger
+	}
+	return t.Trigger.Validate()
+}
+
+var errNilTrigger = errors.New("the trigger is nil")
+
+// checkInner says what is wrong with the trigger inside another.
+func checkInner[T any](call string, t ElementTrigger[T]) error {
+	err := errNilTrigger
+	if t != nil {
+		err = t.Validate()
+	}
+	if errors.Is(err, errNilTrigger) {
+		return fmt.Errorf("%s: %w", call, err)
+	}
+	return err
 }
 
 // nothing is the value that triggers made from an ElementTrigger see.

@@ -225,6 +225,10 @@ func (t purging[T]) OnProcessingTime(c TriggerContext, at int64, w TimeWindow) T
 	return purge(t.ElementTrigger.OnProcessingTime(c, at, w))
 }
 
+func (t purging[T]) Validate() error {
+	return checkInner("window.PurgingTrigger", t.ElementTrigger)
+}
+
 func (t purging[T]) String() string {
 	return fmt.Sprintf("window.PurgingTrigger(%v)", t.ElementTrigger)
 }
@@ -308,7 +312,7 @@ func (t timeoutTrigger[T]) Validate() error {
 	if err := checkLength("window.TimeoutTrigger", "timeout", t.timeout); err != nil {
 		return err
 	}
-	return t.inner.Validate()
+	return checkInner("window.TimeoutTrigger", t.inner)
 }
 
 func (t timeoutTrigger[T]) String() string {

@@ -18,6 +18,7 @@ type general[K comparable, T, A any] struct {
 	core[K, T, A]
 	assigner window.ElementAssigner[T]
 	trigger  window.ElementTrigger[T]
+	state    bool
 	clear    func(*Context[K]) error
 	contents contents[T, A]
 	merging  bool
@@ -117,6 +118,9 @@ func (o *general[K, T, A]) leave() {
 // focus makes a window of the current key the current one.
 func (o *general[K, T, A]) focus(s *windowState[A]) {
 	o.at.state = s
+	if !o.state {
+		return
+	}
 	o.context.windowState, o.context.keyState = &s.user, &o.at.windows.global
 	if o.merging {
 		o.context.windowState = nil

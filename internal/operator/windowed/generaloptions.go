@@ -17,7 +17,8 @@ type General[K comparable, T any] struct {
 	// Trigger takes the place of the assigner's default trigger.
 	Trigger window.ElementTrigger[T]
 	Evictor window.Evictor[T]
-	// State says that the window function uses WindowState or KeyState.
+	// State says that the window function uses WindowState or KeyState, which fail
+	// without it.
 	State bool
 	// Clear is called once for each window of a key when it goes, and may write to
 	// side outputs. It is not called when windows merge.
@@ -105,6 +106,7 @@ func newGeneral[K comparable, T, A any](g General[K, T], c contents[T, A], f fol
 		merging:     assigner.Merging(),
 		trigger:     trigger,
 		contents:    c,
+		state:       g.State,
 		clear:       g.Clear,
 		keys:        keyed.NewTable[K, *keyWindows[A]](),
 		eventTimers: keyed.NewTimerQueue[K, window.TimeWindow](),

@@ -27,7 +27,6 @@ func lateRun(t *testing.T, late string, output func(*recorder) operator.Output) 
 	op := Aggregate[string](Options{Assigner: window.Tumbling(ms(10)), LateOutput: late}, window.Count[element]())
 	rt := h.runtime()
 	rt.Logger = slog.New(slog.NewTextHandler(&buffer, nil))
-	rt.Splits.Number("orders", "orders-3")
 	h.op = op
 	must(t, op.Open(rt, output(h.out)))
 	must(t, op.Watermark(1500))
@@ -55,7 +54,7 @@ func TestFirstDroppedLateRecordIsTold(t *testing.T) {
 				t.Fatalf("the log should have one line before Close and one of it:\n%s", log)
 			}
 			for _, part := range []string{
-				"level=WARN", `record="record 42 of orders orders-3"`, `key="user 1"`,
+				"level=WARN", `record="` + h.runtime().Describe(connector.MakeOrigin(1, 42)) + `"`, `key="user 1"`,
 				"timestamp=1970-01-01T00:00:00.500Z", "watermark=1970-01-01T00:00:01.500Z", "late=1s",
 				"AllowedLateness", "larger bound", test.advice,
 			} {

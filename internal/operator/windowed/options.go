@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"time"
 
 	"github.com/lowwater/lowwater/internal/operator"
 	"github.com/lowwater/lowwater/window"
@@ -27,19 +28,19 @@ type Options struct {
 // Validate reports wrong options.
 func (o Options) Validate() error {
 	if o.Assigner == nil {
-		return errors.New("window: no assigner")
+		return errors.New("no assigner: the one given to Window or WindowBy is nil")
 	}
 	if err := o.Assigner.Validate(); err != nil {
 		return err
 	}
 	if o.AllowedLateness < 0 {
-		return fmt.Errorf("allowed lateness %d ms: must not be negative", o.AllowedLateness)
+		return fmt.Errorf("AllowedLateness(%v): must not be negative", time.Duration(o.AllowedLateness)*time.Millisecond)
 	}
 	if o.CloseAfterSilence < 0 {
-		return fmt.Errorf("close after silence of %d ms: must not be negative", o.CloseAfterSilence)
+		return fmt.Errorf("CloseAfterSilence(%v): must not be negative", time.Duration(o.CloseAfterSilence)*time.Millisecond)
 	}
 	if o.CloseAfterSilence > 0 && !o.Assigner.IsEventTime() {
-		return fmt.Errorf("close after silence: %v does not wait for event time", o.Assigner)
+		return fmt.Errorf("CloseAfterSilence: %v does not wait for event time", o.Assigner)
 	}
 	return nil
 }
@@ -83,7 +84,7 @@ func (c *Context[K]) KeyState() (*window.Scope, error) {
 }
 
 var (
-	errNoState      = errors.New("the window function has no state: ask for it when the operator is built")
+	errNoState      = errors.New("the window function has no state: call Stateful before Process or AggregateProcess")
 	errMergingState = errors.New("merging windows have no state of their own: use that of the key (spec windows 2.9)")
 )
 
