@@ -195,7 +195,7 @@ func blockNowAndThen() func(context.Context, event) error {
 // sink blocks for longer than the idle timeout. When it can be read again its
 // records are on time. Read to their ends, the splits go idle all the same.
 func TestBlockedSplitIsNotIdle(t *testing.T) {
-	for _, channels := range []int{1, 2} {
+	for _, channels := range []int{0, 1, 2} { // between the source and the sink; 0: chained
 		t.Run(fmt.Sprint("channels=", channels), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ahead, behind := blockedInput()
@@ -206,7 +206,10 @@ func TestBlockedSplitIsNotIdle(t *testing.T) {
 				if channels > 1 {
 					s = s.Rebalance().Filter(func(event) bool { return true })
 				}
-				s.Rebalance().SinkFunc(blockNowAndThen())
+				if channels > 0 {
+					s = s.Rebalance()
+				}
+				s.SinkFunc(blockNowAndThen())
 				job, err := env.Start(t.Context(), "test")
 				if err != nil {
 					t.Fatal(err)

@@ -125,6 +125,10 @@ func NewEnvironment(options ...Option) *Environment {
 		},
 	}
 	for _, o := range options {
+		if o == nil {
+			e.fail("NewEnvironment: an option is nil")
+			continue
+		}
 		o(e)
 	}
 	return e
@@ -156,13 +160,13 @@ func (e *Environment) Start(ctx context.Context, name string) (*Job, error) {
 	if err := errors.Join(append(e.errs, e.graph.Validate())...); err != nil {
 		return nil, fmt.Errorf("%s: job %q: %w", callSite(), name, err)
 	}
-	e.executed = true
 	e.graph.Name = name
 	j, err := job.Start(ctx, &e.graph, e.options)
 	if err != nil {
 		return nil, fmt.Errorf("job %q: %w", name, err)
 	}
-	return &Job{j}, nil
+	e.executed = true
+	return &Job{job: j, name: name}, nil
 }
 
 // fail remembers a build error.

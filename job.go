@@ -1,6 +1,8 @@
 package lowwater
 
 import (
+	"fmt"
+
 	"github.com/lowwater/lowwater/internal/graph"
 	"github.com/lowwater/lowwater/internal/job"
 	"github.com/lowwater/lowwater/internal/metric"
@@ -59,10 +61,18 @@ const (
 var ErrStopTimeout = job.ErrStopTimeout
 
 // Job is a running job. Its methods may be called from any goroutine.
-type Job struct{ job *job.Job }
+type Job struct {
+	job  *job.Job
+	name string
+}
 
 // Wait blocks until the job has ended and returns what Execute would.
-func (j *Job) Wait() error { return j.job.Wait() }
+func (j *Job) Wait() error {
+	if err := j.job.Wait(); err != nil {
+		return fmt.Errorf("job %q: %w", j.name, err)
+	}
+	return nil
+}
 
 // Done is closed when the job has ended.
 func (j *Job) Done() <-chan struct{} { return j.job.Done() }

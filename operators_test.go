@@ -375,7 +375,7 @@ func TestProcessErrorNamesTheOperator(t *testing.T) {
 		if !errors.As(err, &oe) || !errors.Is(err, broken) {
 			t.Fatalf("got %v, want an OperatorError around %v", err, broken)
 		}
-		if got, want := err.Error(), `operator "Look up" (uid lookup), subtask 0: no such customer`; got != want {
+		if got, want := placeless(err), `job "test": operator "Look up" (HERE, uid lookup), subtask 0: no such customer`; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"sync"
 
 	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/internal/operator"
@@ -72,7 +74,35 @@ func (t OutputTag[X]) validate() error {
 
 // key is the tag's id within an operator. The type is part of it, so that two tags
 // with one id and different types are two outputs.
-func (t OutputTag[X]) key() string { return t.String() }
+func (t OutputTag[X]) key() string {
+	if n := typeNumber(reflect.TypeFor[X]()); n > 0 {
+		return fmt.Sprintf("%s (%d)", t, n)
+	}
+	return t.String()
+}
+
+// typeNumbers tells types apart that print alike, such as those of two functions or of
+// two packages of one name.
+var typeNumbers struct {
+	sync.Mutex
+	byName map[string][]reflect.Type
+}
+
+// typeNumber returns 0 for the first type of a name, 1 for the second, and so on.
+func typeNumber(typ reflect.Type) int {
+	typeNumbers.Lock()
+	defer typeNumbers.Unlock()
+	if typeNumbers.byName == nil {
+		typeNumbers.byName = map[string][]reflect.Type{}
+	}
+	name := typ.String()
+	known := typeNumbers.byName[name]
+	if i := slices.Index(known, typ); i >= 0 {
+		return i
+	}
+	typeNumbers.byName[name] = append(known, typ)
+	return len(known)
+}
 
 // DeadLetters is the side output of a source for records that could not be decoded,
 // if the source is told to put them there.

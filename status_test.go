@@ -38,7 +38,7 @@ func TestStatus(t *testing.T) {
 		<-time.After(30 * time.Second)
 		got := job.Status()
 		split := func(id string, records, watermark, latest int64) lowwater.SplitStatus {
-			return lowwater.SplitStatus{ID: id, Records: records, CurrentWatermark: watermark, CurrentOffset: -1, EndOffset: -1,
+			return lowwater.SplitStatus{ID: id, Records: records, CurrentWatermark: watermark, CurrentOffset: records, EndOffset: -1,
 				LastRecordAt: started, LastEventTime: latest}
 		}
 		source := func(records int64, output int64, s lowwater.SplitStatus) lowwater.OperatorStatus {

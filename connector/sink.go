@@ -38,6 +38,14 @@ type Writer[T any] interface {
 	Close() error
 }
 
+// FailureReporter is implemented by writers that may fail after Write has returned. The
+// engine asks now and then, so that a job does not go on for as long as no record comes.
+type FailureReporter interface {
+	// Failure returns the first error of what was written, nil if there is none. It
+	// does not block.
+	Failure() error
+}
+
 // WatermarkWriter is implemented by writers that want to see event time
 // progress.
 type WatermarkWriter interface {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/lowwater/lowwater/connector"
@@ -127,6 +128,7 @@ type progress struct {
 	next     int64 // the next record's number
 	made     int64
 	finished bool
+	paused   bool
 }
 
 type reader[T any] struct {
@@ -151,6 +153,21 @@ func (r *reader[T]) AddSplits(splits []connector.Split) error {
 
 func (r *reader[T]) NoMoreSplits() { r.noMore = true }
 
+// PauseSplits implements connector.SplitPauser.
+func (r *reader[T]) PauseSplits(ids []string) { r.setPaused(ids, true) }
+
+// ResumeSplits implements connector.SplitPauser.
+func (r *reader[T]) ResumeSplits(ids []string) { r.setPaused(ids, false) }
+
+func (r *reader[T]) setPaused(ids []string, paused bool) {
+	for _, p := range r.splits {
+		if slices.Contains(ids, p.id) {
+			p.paused = paused
+		}
+	}
+	r.signal()
+}
+
 func (r *reader[T]) Available() <-chan struct{} { return r.wake }
 
 // Poll makes up to a batch of one split, the splits taking turns.
@@ -161,7 +178,7 @@ func (r *reader[T]) Poll(out connector.ReaderOutput[T]) (connector.PollStatus, e
 	for range r.splits {
 		p := r.splits[r.turn]
 		r.turn = (r.turn + 1) % len(r.splits)
-		if p.finished {
+		if p.finished || p.paused {
 			continue
 		}
 		n := r.allowed(p)

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/eventtime"
 )
 
 // writer produces the records of one subtask. The client sends in the
@@ -149,11 +150,21 @@ func (w *writer[T]) record(ctx context.Context, v T, timestamp int64) (*kgo.Reco
 	if w.sink.timestamp != nil {
 		timestamp = w.sink.timestamp(v)
 	}
-	if timestamp >= 0 {
+	switch {
+	case timestamp < 0 || timestamp == eventtime.MaxTimestamp:
+		// none, or the end of time, as of a window without an end: the time of writing
+	case timestamp > maxMillis:
+		return nil, w.errorf("the timestamp %d of a value for topic %q is later than the year 2262, which no record can carry; "+
+			"check whether it is in milliseconds, or set WithTimestamp", timestamp, topic)
+	default:
 		rec.Timestamp = time.UnixMilli(timestamp)
 	}
 	return rec, w.choose(rec, v)
 }
+
+// maxMillis is the largest time in milliseconds that has nanoseconds in 64 bits, which is
+// how the client keeps it.
+const maxMillis = math.MaxInt64 / int64(time.Millisecond)
 
 // setKey copies the key. No key and an empty one are different.
 func (w *writer[T]) setKey(rec *kgo.Record, v T) {
@@ -230,6 +241,14 @@ func (w *writer[T]) explain(rec *kgo.Record, err error) error {
 			place, w.cfg.addresses(), w.sink.cfg.deliveryTimeout, w.cause(err))
 	}
 	return w.errorf("writing to %s on %s: %w", place, w.cfg.addresses(), err)
+}
+
+// Failure implements connector.FailureReporter.
+func (w *writer[T]) Failure() error {
+	if !w.failed.Load() {
+		return nil
+	}
+	return w.failure()
 }
 
 func (w *writer[T]) failure() error {

@@ -61,7 +61,11 @@ func (g *Graph) Check() []Warning {
 // get no records from other subtasks and cut off its idleness (7.2).
 func overParallelSource(n *Node) *Warning {
 	s := n.Source
-	if s == nil || s.Bounded || s.Splits < 0 || n.Parallelism <= s.Splits {
+	if s == nil || s.Bounded || s.Splits < 0 {
+		return nil
+	}
+	empty := s.empty(n.Parallelism)
+	if empty == 0 {
 		return nil
 	}
 	holding := holdsWithoutRecords(n)
@@ -72,18 +76,26 @@ func overParallelSource(n *Node) *Warning {
 	if reachesEventTime(n, map[*Node]bool{}) {
 		consequence = "no event-time window behind this source will fire"
 	}
+	but := "but only " + count(s.Splits, "split")
+	if s.Splits >= n.Parallelism {
+		but = fmt.Sprintf("and %s, which are not dealt out evenly", count(s.Splits, "split"))
+	}
 	strategy := "its watermark strategy"
 	if holding != n {
 		strategy = fmt.Sprintf("the watermark strategy of %q", holding.Name)
 	}
 	fixes := []string{"add WithIdleness to " + strategy}
-	if s.Splits > 0 {
-		fixes = slices.Insert(fixes, 0, fmt.Sprintf("lower the source's parallelism to %d (Parallelism(%[1]d))", s.Splits))
+	fits := min(s.Splits, n.Parallelism)
+	for fits > 0 && s.empty(fits) > 0 {
+		fits--
+	}
+	if fits > 0 {
+		fixes = slices.Insert(fixes, 0, fmt.Sprintf("lower the source's parallelism to %d (Parallelism(%[1]d))", fits))
 	}
 	return &Warning{
 		Code: "over-parallel-source",
-		Message: fmt.Sprintf("parallelism %d but only %s: the %s without a split will never send a watermark, "+
-			"so %s.", n.Parallelism, count(s.Splits, "split"), count(n.Parallelism-s.Splits, "subtask"), consequence),
+		Message: fmt.Sprintf("parallelism %d %s: the %s without a split will never send a watermark, "+
+			"so %s.", n.Parallelism, but, count(empty, "subtask"), consequence),
 		Fixes: fixes,
 	}
 }

@@ -101,10 +101,10 @@ func (g *Graph) Validate() error {
 }
 
 // resolveParallelism gives an operator without a parallelism of its own the
-// environment's, with exceptions: a source takes no more subtasks than it
-// has splits, and what follows such a source by an automatic edge keeps the
-// source's parallelism, so that it stays chained and in order. What asks for
-// forward takes over the sender's.
+// environment's, with exceptions: a source takes no more subtasks than get a
+// split, and what follows a source by an automatic edge keeps the source's
+// parallelism, so that it stays chained and in order. What asks for forward takes over
+// the sender's.
 func (g *Graph) resolveParallelism(n *Node) {
 	if n.explicit {
 		return
@@ -115,6 +115,9 @@ func (g *Graph) resolveParallelism(n *Node) {
 		n.Parallelism = 1
 	case s != nil && s.Splits > 0:
 		n.Parallelism = min(n.Parallelism, s.Splits)
+		for n.Parallelism > 1 && s.empty(n.Parallelism) > 0 {
+			n.Parallelism-- // several topics may meet in some subtasks and leave others out
+		}
 	case len(n.Inputs) == 1 && n.Inputs[0].Partitioning == Auto && n.Inputs[0].From.inheritable():
 		n.Parallelism = n.Inputs[0].From.Parallelism
 	case len(n.Inputs) > 0 && !slices.ContainsFunc(n.Inputs, func(e *Edge) bool { return e.Partitioning != Forward }):
@@ -122,12 +125,12 @@ func (g *Graph) resolveParallelism(n *Node) {
 	}
 }
 
-// inheritable reports whether n's parallelism comes from a source's number of
-// splits.
+// inheritable reports whether n's parallelism comes from a source that did not set its
+// own.
 func (n *Node) inheritable() bool {
 	for !n.explicit {
 		if n.Source != nil {
-			return !n.Single
+			return true
 		}
 		if len(n.Inputs) != 1 || n.Inputs[0].Partitioning != Auto {
 			return false

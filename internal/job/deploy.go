@@ -22,7 +22,7 @@ func (j *Job) deploy() {
 			t.task = task.New(j.ctx, &t.numbers.task, func(out *exchange.Outbox) task.Config {
 				cfg := task.Config{Nodes: j.nodes(t, out, inboxes)}
 				if t.isSource {
-					cfg.Splits, cfg.NoMoreSplits = j.source(v.Head()).splitsOf(i), v.Head().Source.Bounded
+					cfg.Splits, cfg.NoMoreSplits = j.source(v.Head()).owned[i], v.Head().Source.Bounded
 				} else {
 					cfg.Inbox, cfg.Logical = inboxes[v][i].inbox, inboxes[v][i].logical
 				}
@@ -45,7 +45,11 @@ func newInbox(v *graph.Vertex, subtask, credits int) *inbox {
 	in := &inbox{first: map[*graph.NetworkEdge]int{}}
 	for _, e := range v.Inputs {
 		in.first[e] = len(in.logical)
-		for range senders(e, subtask) {
+		senders := e.FromVertex.Parallelism
+		if e.Partitioning == graph.Forward {
+			senders = 1
+		}
+		for range senders {
 			in.logical = append(in.logical, e.Input)
 		}
 	}
@@ -53,25 +57,13 @@ func newInbox(v *graph.Vertex, subtask, credits int) *inbox {
 	return in
 }
 
-// senders returns the numbers of the subtasks connected to a receiver.
-func senders(e *graph.NetworkEdge, receiver int) []int {
-	var list []int
-	for s := range e.FromVertex.Parallelism {
-		if first, n := e.Targets(s); receiver >= first && receiver < first+n {
-			list = append(list, s)
-		}
+// channel returns the channel over e from a sender: the only one of a forward edge,
+// otherwise there is one from each.
+func (in *inbox) channel(e *graph.NetworkEdge, sender int) *exchange.Channel {
+	if e.Partitioning == graph.Forward {
+		return in.inbox.Channel(in.first[e])
 	}
-	return list
-}
-
-// channel returns the channel from a sender to a receiver over e.
-func (in *inbox) channel(e *graph.NetworkEdge, sender, receiver int) *exchange.Channel {
-	for i, s := range senders(e, receiver) {
-		if s == sender {
-			return in.inbox.Channel(in.first[e] + i)
-		}
-	}
-	return nil
+	return in.inbox.Channel(in.first[e] + sender)
 }
 
 // nodes builds the chain of one subtask.
@@ -95,7 +87,7 @@ func (j *Job) nodes(t *runningTask, out *exchange.Outbox, inboxes map[*graph.Ver
 		var channels []*exchange.Channel
 		first, n := e.Targets(t.subtask)
 		for r := first; r < first+n; r++ {
-			c := inboxes[e.ToVertex][r].channel(e, t.subtask, r)
+			c := inboxes[e.ToVertex][r].channel(e, t.subtask)
 			out.Connect(c)
 			channels = append(channels, c)
 		}
@@ -109,6 +101,8 @@ func (j *Job) nodes(t *runningTask, out *exchange.Outbox, inboxes map[*graph.Ver
 
 func (j *Job) runtime(t *runningTask, n *graph.Node, m *metric.Operator) operator.Runtime {
 	rt := operator.Runtime{
+		Node:              n.ID,
+		Where:             n.Where,
 		Name:              n.Name,
 		UID:               n.UID,
 		Subtask:           t.subtask,

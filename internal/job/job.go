@@ -55,13 +55,14 @@ type Job struct {
 	// ctx is the tasks'; it ends when the job is cancelled or has failed.
 	ctx    context.Context
 	cancel context.CancelFunc
+	// broken holds the first error of the coordinators.
+	broken chan error
 	stop   chan struct{}
 	stopMu sync.Once
 
-	// done is closed when all tasks have ended; err and finished are set before.
-	done     chan struct{}
-	err      error
-	finished time.Time
+	// done is closed when all tasks have ended; err is set before.
+	done chan struct{}
+	err  error
 }
 
 // Start connects to the sources, plans and deploys. It returns once all tasks are
@@ -74,6 +75,7 @@ func Start(ctx context.Context, g *graph.Graph, options Options) (*Job, error) {
 		options: options,
 		stop:    make(chan struct{}),
 		done:    make(chan struct{}),
+		broken:  make(chan error, 1),
 	}
 	if err := g.Validate(); err != nil {
 		return nil, err
@@ -86,6 +88,12 @@ func Start(ctx context.Context, g *graph.Graph, options Options) (*Job, error) {
 	if err != nil {
 		j.closeSources()
 		return nil, err
+	}
+	for _, s := range j.sources {
+		if err := s.assign(); err != nil {
+			j.closeSources()
+			return nil, err
+		}
 	}
 	j.plan, j.warnings = plan, g.Check()
 	for _, w := range j.warnings {
@@ -101,7 +109,7 @@ func Start(ctx context.Context, g *graph.Graph, options Options) (*Job, error) {
 
 // run starts the tasks and waits for all of them.
 func (j *Job) run(ctx context.Context) {
-	results := make(chan error, len(j.tasks))
+	results := make(chan ended, len(j.tasks))
 	for _, t := range j.tasks {
 		go t.run(results)
 	}
@@ -115,16 +123,34 @@ func (j *Job) run(ctx context.Context) {
 		}
 		j.cancel()
 	}
-	ctxDone, stop := ctx.Done(), j.stop
+	ctxDone, stop, cancelled := ctx.Done(), j.stop, j.ctx.Done()
+	var overdue <-chan time.Time
+	left := map[*runningTask]bool{}
+	for _, t := range j.tasks {
+		left[t] = true
+	}
 	var stopping sync.WaitGroup
 	var deadline <-chan time.Time
 	for running := len(j.tasks); running > 0; {
 		select {
-		case err := <-results:
+		case ended := <-results:
 			running--
-			if err != nil && !j.cancelled(err) {
+			delete(left, ended.task)
+			if err := ended.err; err != nil && !j.cancelled(err) {
 				fail(err)
 			}
+			continue
+		case err := <-j.broken:
+			fail(err)
+			continue
+		case <-cancelled:
+			cancelled = nil
+			timer := time.NewTimer(overdueAfter)
+			defer timer.Stop()
+			overdue = timer.C
+			continue
+		case <-overdue:
+			j.logOverdue(left)
 			continue
 		case <-deadline:
 			fail(fmt.Errorf("%w: %v", ErrStopTimeout, j.options.StopTimeout))
@@ -143,8 +169,27 @@ func (j *Job) run(ctx context.Context) {
 	stopping.Wait()
 	coordinators.Wait()
 	j.closeSources()
-	j.err, j.finished = first, time.Now()
+	j.err = first
 	close(j.done)
+}
+
+// overdueAfter is how long a cancelled job may take before it is said what it waits for.
+const overdueAfter = 10 * time.Second
+
+// logOverdue names the subtasks that do not end: Go cannot end a function from outside.
+func (j *Job) logOverdue(left map[*runningTask]bool) {
+	for t := range left {
+		j.log.Warn("the job is cancelled and waits for user code that does not return: end it when its context does",
+			"operators", t.vertex.Name, "subtask", t.subtask)
+	}
+}
+
+// fail ends the job with an error of a coordinator.
+func (j *Job) fail(err error) {
+	select {
+	case j.broken <- err:
+	default:
+	}
 }
 
 // stopTasks asks the sources to end. A task whose mailbox is full does not hold up
@@ -185,9 +230,6 @@ func (j *Job) Wait() error {
 // Warnings returns what the plan checks found.
 func (j *Job) Warnings() []graph.Warning { return j.warnings }
 
-// Plan returns the deployed plan.
-func (j *Job) Plan() *graph.Plan { return j.plan }
-
 // runningTask is one subtask and what is known about it.
 type runningTask struct {
 	vertex   *graph.Vertex
@@ -197,15 +239,21 @@ type runningTask struct {
 	numbers  *numbers
 }
 
+// ended is a task that has come to its end.
+type ended struct {
+	task *runningTask
+	err  error
+}
+
 // run runs the task and reports how it ended, also if user code ends the goroutine.
-func (t *runningTask) run(results chan<- error) {
+func (t *runningTask) run(results chan<- ended) {
 	var err error
 	returned := false
 	defer func() {
 		if !returned {
 			err = t.task.Exited()
 		}
-		results <- err
+		results <- ended{t, err}
 	}()
 	err = t.task.Run()
 	returned = true

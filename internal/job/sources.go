@@ -16,8 +16,9 @@ import (
 type sourceRun struct {
 	node       *graph.Node
 	enumerator connector.Enumerator
-	// splits are those found at the start.
+	// splits are those found at the start, owned the same by subtask.
 	splits []connector.Split
+	owned  [][]connector.Split
 }
 
 // connect opens the enumerators and finds the first splits.
@@ -26,17 +27,17 @@ func (j *Job) connect(ctx context.Context, g *graph.Graph) error {
 		if n.Source == nil {
 			continue
 		}
-		rt := operator.Runtime{Name: n.Name, UID: n.UID}
+		rt := operator.Runtime{Name: n.Name, UID: n.UID, Where: n.Where, Subtask: -1}
 		e, err := n.Source.NewEnumerator(ctx, connector.SourceRuntime{Operator: n.Name, Logger: j.log})
 		if err != nil {
 			return rt.WithName(err)
 		}
 		s := &sourceRun{node: n, enumerator: e}
 		j.sources = append(j.sources, s)
-		if s.splits, err = e.Discover(ctx); err != nil {
+		if s.splits, err = s.discover(ctx); err != nil {
 			return rt.WithName(err)
 		}
-		n.Source.Splits = len(s.splits)
+		n.Source.Splits, n.Source.Empty = len(s.splits), s.empty
 		if n.Source.Alignment != nil {
 			if j.alignment == nil {
 				j.alignment = newAlignment()
@@ -66,14 +67,46 @@ func (j *Job) source(n *graph.Node) *sourceRun {
 	return nil
 }
 
-// splitsOf returns the splits found at the start that a subtask owns.
-func (s *sourceRun) splitsOf(subtask int) (splits []connector.Split) {
-	for _, split := range s.splits {
-		if s.enumerator.Owner(split, s.node.Parallelism) == subtask {
-			splits = append(splits, split)
+// discover asks the connector for splits; a panic in it is an error.
+func (s *sourceRun) discover(ctx context.Context) (splits []connector.Split, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = operator.NewPanic(v)
 		}
+	}()
+	return s.enumerator.Discover(ctx)
+}
+
+// assign gives each split found at the start to its owner.
+func (s *sourceRun) assign() error {
+	s.owned = make([][]connector.Split, s.node.Parallelism)
+	for _, split := range s.splits {
+		owner, err := s.owner(split, s.node.Parallelism)
+		if err != nil {
+			return err
+		}
+		s.owned[owner] = append(s.owned[owner], split)
 	}
-	return splits
+	return nil
+}
+
+// empty returns how many of so many subtasks own no split.
+func (s *sourceRun) empty(parallelism int) int {
+	owners := map[int]bool{}
+	for _, split := range s.splits {
+		owners[s.enumerator.Owner(split, parallelism)] = true
+	}
+	return parallelism - len(owners)
+}
+
+// owner returns the subtask that reads split.
+func (s *sourceRun) owner(split connector.Split, parallelism int) (int, error) {
+	owner := s.enumerator.Owner(split, parallelism)
+	if owner < 0 || owner >= parallelism {
+		rt := operator.Runtime{Name: s.node.Name, UID: s.node.UID, Where: s.node.Where, Subtask: -1}
+		return 0, rt.WithName(fmt.Errorf("the connector's Owner gave split %q to subtask %d: want 0 to %d", split.ID(), owner, parallelism-1))
+	}
+	return owner, nil
 }
 
 // tasksOf returns the subtasks of a source, in order.
@@ -105,13 +138,17 @@ func (j *Job) coordinate() *sync.WaitGroup {
 func (j *Job) discover(s *sourceRun, interval time.Duration) {
 	tasks := j.tasksOf(s.node)
 	for j.tick(interval) {
-		found, err := s.enumerator.Discover(j.ctx)
+		found, err := s.discover(j.ctx)
 		if err != nil && j.ctx.Err() == nil {
 			j.log.Warn("looking for new splits failed; trying again", "operator", s.node.Name, "after", interval, "error", err)
 		}
 		owned := map[int][]connector.Split{}
 		for _, split := range found {
-			owner := s.enumerator.Owner(split, len(tasks))
+			owner, err := s.owner(split, len(tasks))
+			if err != nil {
+				j.fail(err)
+				return
+			}
 			owned[owner] = append(owned[owner], split)
 			j.log.Info("new split", "operator", s.node.Name, "split", split.ID(), "subtask", owner)
 		}

@@ -97,15 +97,17 @@ func (t *Timer) Start(now time.Time) { t.since.Store(int64(now.Sub(epoch))) }
 
 // Stop ends what Start began.
 func (t *Timer) Stop(now time.Time) {
-	t.total.Store(t.total.Load() + int64(now.Sub(epoch)) - t.since.Load())
-	t.since.Store(0)
+	since := t.since.Load()
+	t.since.Store(0) // first, so that a reader may miss the state but never adds it twice
+	t.total.Store(t.total.Load() + int64(now.Sub(epoch)) - since)
 }
 
 // Total returns the time counted. It may be called by any goroutine, and misses a
 // state that ends at the very moment.
 func (t *Timer) Total() time.Duration {
+	since := t.since.Load()
 	total := t.total.Load()
-	if since := t.since.Load(); since != 0 {
+	if since != 0 && since == t.since.Load() {
 		total += int64(time.Since(epoch)) - since
 	}
 	return time.Duration(total)

@@ -132,11 +132,11 @@ func TestProcessStopsAtItsError(t *testing.T) {
 
 func TestSplitRegistry(t *testing.T) {
 	var r SplitRegistry
-	orders0, orders1, returns0 := r.Number("orders", "0"), r.Number("orders", "1"), r.Number("returns", "0")
-	if orders0 != 1 || orders1 != 2 || returns0 != 3 || r.Number("orders", "1") != 2 {
-		t.Errorf("numbers %d, %d, %d; then %d", orders0, orders1, returns0, r.Number("orders", "1"))
+	orders0, orders1, returns0 := r.Number(0, "orders", "0"), r.Number(0, "orders", "1"), r.Number(0, "returns", "0")
+	if orders0 != 1 || orders1 != 2 || returns0 != 3 || r.Number(0, "orders", "1") != 2 {
+		t.Errorf("numbers %d, %d, %d; then %d", orders0, orders1, returns0, r.Number(0, "orders", "1"))
 	}
-	if name, ok := r.Name(3); !ok || name != (SplitName{"returns", "0"}) {
+	if name, ok := r.Name(3); !ok || name != (SplitName{0, "returns", "0"}) {
 		t.Errorf("number 3 is %v, %v", name, ok)
 	}
 	for _, unknown := range []uint32{0, 4} {

@@ -4,6 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
 
 	"github.com/lowwater/lowwater/internal/exchange"
 )
@@ -13,17 +17,28 @@ import (
 type Error struct {
 	Operator string
 	UID      string
-	Subtask  int
+	// Where is the file and line of the API call that made the operator.
+	Where string
+	// Subtask is -1 for errors before there are subtasks, such as an unknown topic.
+	Subtask int
 	// Err is the cause; for a panic it is a *Panic.
 	Err error
 }
 
 func (e *Error) Error() string {
-	uid := ""
-	if e.UID != "" {
-		uid = fmt.Sprintf(" (uid %s)", e.UID)
+	place := ""
+	switch {
+	case e.UID != "" && e.Where != "":
+		place = fmt.Sprintf(" (%s, uid %s)", e.Where, e.UID)
+	case e.UID != "":
+		place = fmt.Sprintf(" (uid %s)", e.UID)
+	case e.Where != "":
+		place = fmt.Sprintf(" (%s)", e.Where)
 	}
-	return fmt.Sprintf("operator %q%s, subtask %d: %v", e.Operator, uid, e.Subtask, e.Err)
+	if e.Subtask >= 0 {
+		place += fmt.Sprintf(", subtask %d", e.Subtask)
+	}
+	return fmt.Sprintf("operator %q%s: %v", e.Operator, place, e.Err)
 }
 
 func (e *Error) Unwrap() error { return e.Err }
@@ -40,11 +55,42 @@ func (e *Error) Format(s fmt.State, verb rune) {
 // Panic is a panic in user code, turned into an error.
 type Panic struct {
 	Value any
+	// Where is the file and line that panicked, empty if unknown.
+	Where string
 	// Stack is the panicking goroutine's, as debug.Stack prints it.
 	Stack []byte
 }
 
-func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
+// NewPanic describes a panic. Call it in the function that recovered value.
+func NewPanic(value any) *Panic {
+	return &Panic{Value: value, Where: panicSite(), Stack: debug.Stack()}
+}
+
+// panicSite returns the file and line of the innermost function below the runtime's own
+// that was running when the panic began.
+func panicSite() string {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for panicking := false; ; {
+		f, more := frames.Next()
+		switch {
+		case f.Function == "runtime.gopanic":
+			panicking = true
+		case panicking && !strings.HasPrefix(f.Function, "runtime."):
+			return fmt.Sprintf("%s:%d", filepath.Join(filepath.Base(filepath.Dir(f.File)), filepath.Base(f.File)), f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+func (p *Panic) Error() string {
+	if p.Where == "" {
+		return fmt.Sprintf("panic: %v", p.Value)
+	}
+	return fmt.Sprintf("panic: %v at %s", p.Value, p.Where)
+}
 
 // Unwrap returns the value if the code panicked with an error.
 func (p *Panic) Unwrap() error {
@@ -61,5 +107,5 @@ func (rt *Runtime) WithName(err error) error {
 	if _, ok := errors.AsType[*Error](err); ok {
 		return err
 	}
-	return &Error{Operator: rt.Name, UID: rt.UID, Subtask: rt.Subtask, Err: err}
+	return &Error{Operator: rt.Name, UID: rt.UID, Where: rt.Where, Subtask: rt.Subtask, Err: err}
 }

@@ -34,7 +34,7 @@ func (f *futureLimit[T]) at(now int64) int64 {
 }
 
 func (f *futureLimit[T]) exceeded(b *connector.Batch[T], limit int64) bool {
-	return f.limited && slices.Max(b.Timestamps) > limit
+	return f.limited && b.Len() > 0 && slices.Max(b.Timestamps) > limit
 }
 
 // futureSamples bounds what a flood of wrong timestamps costs: only so many of a batch are
@@ -54,12 +54,21 @@ func (f *futureLimit[T]) within(b *connector.Batch[T], limit int64, rt *Runtime,
 		}
 		beyond++
 		if beyond <= futureSamples {
-			samples = append(samples, fmt.Sprintf("%s with timestamp %d, %v ahead of the clock",
-				rt.Describe(b.Origins[i]), t, time.Duration(t-limit+f.skew)*time.Millisecond))
+			samples = append(samples, fmt.Sprintf("%s with timestamp %d, %s ahead of the clock",
+				rt.Describe(b.Origins[i]), t, ahead(t, limit-f.skew)))
 		}
 	}
 	counted.Add(beyond, samples...)
 	return f.values, f.times
+}
+
+// ahead says how far t is ahead of now, both in milliseconds, however far that is.
+func ahead(t, now int64) string {
+	const day = 24 * 60 * 60 * 1000
+	if days := (uint64(t) - uint64(now)) / day; days > 10_000 {
+		return fmt.Sprintf("%d days", days)
+	}
+	return (time.Duration(t-now) * time.Millisecond).String()
 }
 
 // Describe names a record by its place in its source, for messages.

@@ -20,7 +20,7 @@ func TestFutureLimitKeepsAndCounts(t *testing.T) {
 	}
 	rt := &Runtime{Splits: &SplitRegistry{}}
 	origin := func(offset int64) connector.Origin {
-		return connector.MakeOrigin(rt.Splits.Number("orders", "orders-2"), offset)
+		return connector.MakeOrigin(rt.Splits.Number(0, "orders", "orders-2"), offset)
 	}
 	b := connector.NewPool[string]().Get()
 	b.Append("now", 1_000_000, origin(1))

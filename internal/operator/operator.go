@@ -99,6 +99,10 @@ func HasSide(out Output, id string) bool {
 
 // Runtime is what an operator knows about where it runs.
 type Runtime struct {
+	// Node is the operator's number in the job, Where the file and line of the call
+	// that made it.
+	Node           int
+	Where          string
 	Name           string
 	UID            string
 	Subtask        int
@@ -109,6 +113,10 @@ type Runtime struct {
 	Logger  *slog.Logger
 	Metrics *metric.Operator
 	Timers  ProcessingTime
+	// Post has f called in the subtask's goroutine, between batches. It is for an
+	// operator's own goroutines: any may call it, and it waits while the subtask's
+	// mailbox is full. It reports false if ctx or the subtask ended before.
+	Post func(ctx context.Context, f func() error) bool
 	// Splits numbers the splits of all sources of the job.
 	Splits *SplitRegistry
 	// WatermarkInterval is the time between two periodic calls of a watermark
@@ -136,17 +144,19 @@ type SplitRegistry struct {
 	byID  map[SplitName]uint32
 }
 
-// SplitName places a split within a job.
+// SplitName places a split within a job. Sources may share a name, so the number of the
+// node is part of it.
 type SplitName struct {
+	Node   int
 	Source string
 	Split  string
 }
 
 // Number returns the number of a split, from 1, the same for every call.
-func (r *SplitRegistry) Number(source, split string) uint32 {
+func (r *SplitRegistry) Number(node int, source, split string) uint32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	name := SplitName{source, split}
+	name := SplitName{node, source, split}
 	if n, ok := r.byID[name]; ok {
 		return n
 	}

@@ -15,19 +15,34 @@ type Sink[T any] struct {
 
 func NewSink[T any](s connector.Sink[T]) *Sink[T] { return &Sink[T]{sink: s} }
 
-func (s *Sink[T]) Open(rt *Runtime, _ Output) (err error) {
+func (s *Sink[T]) Open(rt *Runtime, _ Output) error {
 	s.rt = rt
-	s.writer, err = s.sink.NewWriter(rt.Context, connector.WriterRuntime{
+	writer, err := s.sink.NewWriter(rt.Context, connector.WriterRuntime{
 		Operator:    rt.Name,
 		Subtask:     rt.Subtask,
 		Parallelism: rt.Parallelism,
 		Logger:      rt.Logger,
 	})
 	if err != nil {
-		return err
+		return err // a writer that comes with an error may be a nil of its type
 	}
+	s.writer = writer
 	s.watermarks, _ = s.writer.(connector.WatermarkWriter)
+	if f, ok := s.writer.(connector.FailureReporter); ok {
+		s.lookForFailure(f)
+	}
 	return nil
+}
+
+// failureInterval is how often a quiet writer is asked whether it failed, in
+// milliseconds.
+const failureInterval = 1000
+
+func (s *Sink[T]) lookForFailure(f connector.FailureReporter) {
+	s.rt.Timers.At(s.rt.Timers.Now()+failureInterval, func(int64) error {
+		s.lookForFailure(f)
+		return f.Failure()
+	})
 }
 
 func (s *Sink[T]) Process(_ int, p exchange.Payload) error {

@@ -72,8 +72,7 @@ func (s *sourceOperator[T]) Open(rt *Runtime, out Output) error {
 	s.rt, s.out = rt, out
 	s.emitter = NewEmitter[T](out, "")
 	s.deadLetters = NewEmitter[connector.DeadLetter](out, s.deadID)
-	var err error
-	s.reader, err = s.source.NewReader(rt.Context, connector.ReaderRuntime{
+	reader, err := s.source.NewReader(rt.Context, connector.ReaderRuntime{
 		Operator:     rt.Name,
 		Subtask:      rt.Subtask,
 		Parallelism:  rt.Parallelism,
@@ -81,8 +80,9 @@ func (s *sourceOperator[T]) Open(rt *Runtime, out Output) error {
 		CountDropped: rt.Metrics.Drop,
 	})
 	if err != nil {
-		return err
+		return err // a reader that comes with an error may be a nil of its type
 	}
+	s.reader = reader
 	cfg := progress.SourceConfig{
 		Samples:    rt.Alignment.Samples,
 		Report:     rt.Alignment.Report,
@@ -95,6 +95,9 @@ func (s *sourceOperator[T]) Open(rt *Runtime, out Output) error {
 		}
 	}
 	cfg.Pauser, _ = s.reader.(connector.SplitPauser)
+	if _, aligned := s.strategy.Alignment(); aligned && cfg.Pauser == nil {
+		return errors.New("the strategy has WithWatermarkAlignment, but this source's reader cannot pause splits: implement connector.SplitPauser")
+	}
 	now := rt.Timers.Now()
 	if s.progress, err = progress.NewSource(s.strategy, cfg, now, (*sourceSignals[T])(s)); err != nil {
 		return err
@@ -194,7 +197,7 @@ func (s *sourceOperator[T]) AddSplits(splits []connector.Split) error {
 	for _, split := range splits {
 		id := split.ID()
 		m := metric.NewSplit(id)
-		sp := &sourceSplit[T]{number: s.rt.Splits.Number(s.rt.Name, id), metrics: m}
+		sp := &sourceSplit[T]{number: s.rt.Splits.Number(s.rt.Node, s.rt.Name, id), metrics: m}
 		s.splits[id] = sp
 		var err error
 		if sp.Split, err = s.progress.AddSplit(id, s.rt.Timers.Now()); err != nil {
@@ -255,6 +258,11 @@ func (s *sourceOperator[T]) Emit(splitID string, b *connector.Batch[T], offsets 
 	for i, offset := range offsets {
 		b.Origins[i] = connector.MakeOrigin(sp.number, offset)
 	}
+	if timestamps == connector.NoTimestamp {
+		for i := range b.Timestamps {
+			b.Timestamps[i] = eventtime.MinTimestamp
+		}
+	}
 	if s.assign != nil {
 		for i, v := range b.Values {
 			b.Timestamps[i] = s.assign(v, eventtime.RecordTime{Millis: b.Timestamps[i], Type: timestamps})
@@ -263,6 +271,11 @@ func (s *sourceOperator[T]) Emit(splitID string, b *connector.Batch[T], offsets 
 	s.wake()
 	latest := s.measure(sp, b)
 	limit := s.future.at(s.rt.Timers.Now())
+	if s.strategy.Idleness() > 0 {
+		// While the chain works on the batch, or a sink in it blocks, nothing is read.
+		s.progress.Downstream(s.rt.Timers.Now(), true)
+		defer func() { s.progress.Downstream(s.rt.Timers.Now(), false) }()
+	}
 	if !sp.CanBatch() {
 		return s.emitOneByOne(sp, b, limit)
 	}
@@ -302,11 +315,35 @@ func (s *sourceOperator[T]) emitOneByOne(sp *sourceSplit[T], b *connector.Batch[
 func (s *sourceOperator[T]) measure(sp *sourceSplit[T], b *connector.Batch[T]) (latest int64) {
 	m := sp.metrics
 	latest = slices.Max(b.Timestamps)
+	if m.NumRecordsIn.Value() == 0 {
+		s.checkUnit(sp.ID(), latest)
+	}
 	m.LastEventTime.Set(max(latest, m.LastEventTime.Value()))
 	m.NumRecordsIn.Add(int64(b.Len()))
+	m.CurrentOffset.Set(b.Origins[b.Len()-1].Offset() + 1)
 	m.LastRecordAt.Set(s.rt.Timers.Now())
 	s.rt.Metrics.NumRecordsIn.Add(int64(b.Len()))
 	return latest
+}
+
+// checkUnit looks at a split's first event times: seconds, microseconds or nanoseconds
+// taken for milliseconds lie decades off.
+func (s *sourceOperator[T]) checkUnit(splitID string, millis int64) {
+	const (
+		year1980 = 315_532_800_000
+		year2200 = 7_258_118_400_000
+	)
+	unit := "seconds"
+	switch {
+	case millis == eventtime.MinTimestamp || millis >= year1980 && millis < year2200:
+		return
+	case millis >= year2200:
+		unit = "microseconds or nanoseconds"
+	}
+	if at := time.UnixMilli(millis).UTC(); millis >= 1_000_000 { // small numbers are tests and simulations
+		s.rt.Logger.Warn("the first event times are far from now: if they are "+unit+", let the timestamp assigner convert them to milliseconds",
+			"split", splitID, "timestamp", millis, "date", at.Format(time.DateOnly))
+	}
 }
 
 // EmitSide implements connector.ReaderOutput.
@@ -382,15 +419,22 @@ func (s *sourceOperator[T]) signals(splitID string) (signaller, error) {
 type sourceSignals[T any] sourceOperator[T]
 
 func (s *sourceSignals[T]) Watermark(t int64) error {
-	if err := s.emitter.Flush(); err != nil {
+	if err := s.flush(); err != nil {
 		return err
 	}
 	return s.out.Watermark(t)
 }
 
 func (s *sourceSignals[T]) Status(idle bool) error {
-	if err := s.emitter.Flush(); err != nil {
+	if err := s.flush(); err != nil {
 		return err
 	}
 	return s.out.Status(idle)
+}
+
+func (s *sourceSignals[T]) flush() error {
+	if err := s.emitter.Flush(); err != nil {
+		return err
+	}
+	return s.deadLetters.Flush()
 }

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -64,6 +65,7 @@ type Source[T any] struct {
 	// any number of splits.
 	clock      PausableClock
 	hard, soft bool
+	downstream bool
 
 	// limit is the largest watermark that alignment allows.
 	limit    int64
@@ -75,6 +77,8 @@ type Source[T any] struct {
 	toResume []*Split[T]
 	ids      []string
 }
+
+var errNilGenerator = errors.New("the function given to eventtime.ForGenerator returned nil instead of a generator")
 
 // NewSource returns the event time of a subtask without splits.
 func NewSource[T any](strategy eventtime.WatermarkStrategy[T], cfg SourceConfig, now int64, out Output) (*Source[T], error) {
@@ -89,6 +93,9 @@ func NewSource[T any](strategy eventtime.WatermarkStrategy[T], cfg SourceConfig,
 		return nil, fmt.Errorf("alignment group %q: no way to report watermarks", alignment.Group)
 	case cfg.Samples < 0:
 		return nil, fmt.Errorf("alignment samples %d: must be 0 or more", cfg.Samples)
+	}
+	if strategy.NewGenerator() == nil {
+		return nil, errNilGenerator
 	}
 	if cfg.Batch {
 		strategy = eventtime.NoWatermarks[T]()
@@ -186,6 +193,14 @@ func (s *Source[T]) BackPressure(now int64, hard, soft bool) {
 	s.now = now
 	setPaused(&s.clock, now, &s.hard, hard)
 	setPaused(&s.clock, now, &s.soft, soft)
+}
+
+// Downstream tells whether the subtask is working on records that it has emitted to
+// operators chained to it. Meanwhile it cannot read, so no idle timer runs. In Flink 2.3
+// it does (FLINK-40234).
+func (s *Source[T]) Downstream(now int64, working bool) {
+	s.now = now
+	setPaused(&s.clock, now, &s.downstream, working)
 }
 
 // setPaused pauses or resumes c if a reason to pause begins or ends.

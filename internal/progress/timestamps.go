@@ -14,6 +14,7 @@ type TimestampsOperator[T any] struct {
 	output     *SubtaskOutput
 	clock      PausableClock
 	hard, soft bool
+	downstream bool
 	interval   int64
 	next       int64
 	settled    bool
@@ -25,6 +26,9 @@ type TimestampsOperator[T any] struct {
 func NewTimestampsOperator[T any](strategy eventtime.WatermarkStrategy[T], interval int64, batch bool, now int64, out Output) (*TimestampsOperator[T], error) {
 	if err := strategy.Validate(); err != nil {
 		return nil, err
+	}
+	if strategy.NewGenerator() == nil {
+		return nil, errNilGenerator
 	}
 	if batch {
 		strategy, interval = eventtime.NoWatermarks[T](), 0
@@ -77,6 +81,11 @@ func (o *TimestampsOperator[T]) Settled() bool { return o.settled }
 func (o *TimestampsOperator[T]) BackPressure(now int64, hard, soft bool) {
 	setPaused(&o.clock, now, &o.hard, hard)
 	setPaused(&o.clock, now, &o.soft, soft)
+}
+
+// Downstream is as for Source.
+func (o *TimestampsOperator[T]) Downstream(now int64, working bool) {
+	setPaused(&o.clock, now, &o.downstream, working)
 }
 
 // Watermark takes a watermark from upstream. All but MaxTimestamp are dropped.

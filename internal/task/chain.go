@@ -47,6 +47,15 @@ func (c *chain) status(l *link, idle bool) error {
 	return l.rt.WithName(err)
 }
 
+// call runs what an operator has asked for, outside of the chain's calls.
+func (c *chain) call(l *link, f func() error) error {
+	caller := c.running
+	c.running = l
+	err := f()
+	c.running = caller
+	return l.rt.WithName(err)
+}
+
 // output is an operator's way out: every edge behind it, chained or not.
 type output struct {
 	owner *link

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/internal/exchange"
@@ -101,6 +100,9 @@ func (t *Task) build() {
 		l.output.owner = l
 		l.rt.Context = t.ctx
 		l.rt.Timers = &linkClock{clock: t.clock, chain: &t.chain, link: l}
+		l.rt.Post = func(ctx context.Context, f func() error) bool {
+			return t.Post(ctx, func() error { return t.chain.call(l, f) })
+		}
 		t.chain.links = append(t.chain.links, l)
 		if b, ok := n.Operator.(operator.BackPressured); ok {
 			t.meter.listeners = append(t.meter.listeners, b)
@@ -196,7 +198,7 @@ func (t *Task) Run() (err error) {
 	defer func() { err = t.close(err) }()
 	defer func() {
 		if v := recover(); v != nil {
-			err = t.blame(&operator.Panic{Value: v, Stack: debug.Stack()})
+			err = t.blame(operator.NewPanic(v))
 		}
 	}()
 	if err := t.open(); err != nil {
@@ -263,7 +265,7 @@ func (t *Task) close(err error) error {
 func (t *Task) closeLink(l *link) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = l.rt.WithName(&operator.Panic{Value: v, Stack: debug.Stack()})
+			err = l.rt.WithName(operator.NewPanic(v))
 		}
 	}()
 	if l.op != nil {
@@ -438,10 +440,6 @@ type linkClock struct {
 // At implements operator.ProcessingTime.
 func (c *linkClock) At(at int64, f func(now int64) error) (cancel func()) {
 	return c.clock.At(at, func(now int64) error {
-		caller := c.chain.running
-		c.chain.running = c.link
-		err := f(now)
-		c.chain.running = caller
-		return c.link.rt.WithName(err)
+		return c.chain.call(c.link, func() error { return f(now) })
 	})
 }
