@@ -30,7 +30,7 @@ func BenchmarkSplits(b *testing.B) {
 				eventtime.ForMonotonousTimestamps[purchase]().
 					WithTimestampAssigner(func(p purchase, _ int64) int64 { return p.At }).
 					WithIdleness(time.Minute), "purchases").
-				WindowAll(window.Tumbling(10*time.Millisecond)).Aggregate(lowwater.Count[purchase]()).
+				WindowAll(window.Tumbling(10 * time.Millisecond)).Aggregate(lowwater.Count[purchase]()).
 				SinkFunc(func(_ context.Context, p window.Pane[lowwater.All, int64]) error { total.Add(p.Value); return nil })
 			if err := env.Execute(b.Context(), b.Name()); err != nil {
 				b.Fatal(err)
