@@ -63,7 +63,7 @@ func (j *JoinedWindows[K, T, U]) Apply[R any](f func(left T, right U) R) *DataSt
 	if f == nil {
 		j.env.fail("Join: the function is nil")
 	}
-	return addPairs(j.pair, "Join", func(_ *WindowContext[K], left []T, right []U, out *Collector[R]) error {
+	results := addPairs(j.pair, "Join", func(_ *WindowContext[K], left []T, right []U, out *Collector[R]) error {
 		for _, l := range left {
 			for _, r := range right {
 				out.Emit(f(l, r))
@@ -71,6 +71,10 @@ func (j *JoinedWindows[K, T, U]) Apply[R any](f func(left T, right U) R) *DataSt
 		}
 		return nil
 	})
+	if results.node != nil {
+		results.node.KnownSides = true // f has no way to side outputs
+	}
+	return results
 }
 
 // CoGroupFunction sees all records of one key and window: those of the first stream and
@@ -125,7 +129,7 @@ func (p pair[K, T, U]) late(d time.Duration) pair[K, T, U] {
 }
 
 func addPairs[K comparable, T, U, R any](p pair[K, T, U], name string, f CoGroupFunction[K, T, U, R]) *DataStream[R] {
-	spec := windowed.General[K, either[T, U]]{Options: windowed.Options{Assigner: p.assigner}}
+	spec := windowed.Spec[K, either[T, U]]{Options: windowed.Options{Assigner: p.assigner}}
 	var err error
 	if spec.AllowedLateness, err = wholeMillis("AllowedLateness", p.lateness); err == nil {
 		err = spec.Validate()
@@ -134,7 +138,7 @@ func addPairs[K comparable, T, U, R any](p pair[K, T, U], name string, f CoGroup
 		p.env.fail("%s: %w", name, err)
 	}
 	n := windowNode(spec, name)
-	n.NewOperator = func() operator.Operator { return windowed.GeneralProcess(spec, windowFunction(splitPairs(f))) }
+	n.NewOperator = func() operator.Operator { return windowed.Process(spec, windowFunction(splitPairs(f))) }
 	if p.right == nil {
 		return &DataStream[R]{env: p.env}
 	}

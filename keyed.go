@@ -59,7 +59,7 @@ func (s *KeyedStream[K, T]) Window(assigner window.Assigner) *WindowedStream[K, 
 // WindowBy groups the records of each key into windows that depend on the records'
 // values, such as sessions with a gap of their own (window.DynamicSession).
 func (s *KeyedStream[K, T]) WindowBy(assigner window.ElementAssigner[T]) *WindowedStream[K, T] {
-	return &WindowedStream[K, T]{keyed: s, spec: windowed.General[K, T]{ElementAssigner: assigner}}
+	return &WindowedStream[K, T]{keyed: s, spec: windowed.Spec[K, T]{ElementAssigner: assigner}}
 }
 
 // CountWindow groups every n records of a key. A last window with fewer never fires

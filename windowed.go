@@ -29,7 +29,7 @@ func Count[T any]() Aggregator[T, int64, int64] { return window.Count[T]() }
 type WindowedStream[K comparable, T any] struct {
 	keyed *KeyedStream[K, T]
 	// spec has all settings but the lengths of time, which are below as they were given.
-	spec     windowed.General[K, T]
+	spec     windowed.Spec[K, T]
 	lateness time.Duration
 	silence  time.Duration
 	// all is set for WindowAll, which has one subtask.
@@ -37,7 +37,7 @@ type WindowedStream[K comparable, T any] struct {
 }
 
 func newWindowedStream[K comparable, T any](s *KeyedStream[K, T], assigner window.Assigner) *WindowedStream[K, T] {
-	return &WindowedStream[K, T]{keyed: s, spec: windowed.General[K, T]{Options: windowed.Options{Assigner: assigner}}}
+	return &WindowedStream[K, T]{keyed: s, spec: windowed.Spec[K, T]{Options: windowed.Options{Assigner: assigner}}}
 }
 
 // AllowedLateness keeps windows for d of event time after they have fired. A late
@@ -114,8 +114,8 @@ func (w *WindowedStream[K, T]) Aggregate[A, R any](agg Aggregator[T, A, R]) *Dat
 	if agg == nil {
 		w.fail("Aggregate: the aggregator is nil")
 	}
-	return addContextless[K, T, window.Pane[K, R]](w, "Aggregate", func(g windowed.General[K, T]) operator.Operator {
-		return windowed.GeneralAggregate(g, agg)
+	return addContextless[K, T, window.Pane[K, R]](w, "Aggregate", func(s windowed.Spec[K, T]) operator.Operator {
+		return windowed.Aggregate(s, agg)
 	})
 }
 
@@ -132,8 +132,8 @@ func (w *WindowedStream[K, T]) Reduce[V any](combine func(a, b V) V) *DataStream
 	case same == nil:
 		w.fail("Reduce: the function is nil")
 	}
-	return addContextless[K, T, window.Pane[K, V]](w, "Reduce", func(g windowed.General[K, T]) operator.Operator {
-		return windowed.GeneralAggregate(g, window.Reduce(same))
+	return addContextless[K, T, window.Pane[K, V]](w, "Reduce", func(s windowed.Spec[K, T]) operator.Operator {
+		return windowed.Aggregate(s, window.Reduce(same))
 	})
 }
 
@@ -181,8 +181,8 @@ func (w *WindowedStream[K, T]) Process[R any](f ProcessWindowFunction[K, T, R]) 
 	if f == nil {
 		w.fail("Process: the function is nil")
 	}
-	return addWindow[K, T, R](w, "Process", func(g windowed.General[K, T]) operator.Operator {
-		return windowed.GeneralProcess(g, windowFunction(f))
+	return addWindow[K, T, R](w, "Process", func(s windowed.Spec[K, T]) operator.Operator {
+		return windowed.Process(s, windowFunction(f))
 	})
 }
 
@@ -192,8 +192,8 @@ func (w *WindowedStream[K, T]) AggregateProcess[A, V, R any](agg Aggregator[T, A
 	if agg == nil || f == nil {
 		w.fail("AggregateProcess: the aggregator or the function is nil")
 	}
-	return addWindow[K, T, R](w, "Aggregate", func(g windowed.General[K, T]) operator.Operator {
-		return windowed.GeneralAggregateProcess(g, agg, windowFunction(f))
+	return addWindow[K, T, R](w, "Aggregate", func(s windowed.Spec[K, T]) operator.Operator {
+		return windowed.AggregateProcess(s, agg, windowFunction(f))
 	})
 }
 
@@ -212,7 +212,7 @@ func (w *WindowedStream[K, T]) fail(format string, args ...any) {
 
 // addContextless is addWindow for the functions that are given no context: they can
 // neither use state nor write to side outputs.
-func addContextless[K comparable, T, R any](w *WindowedStream[K, T], function string, make func(windowed.General[K, T]) operator.Operator) *DataStream[R] {
+func addContextless[K comparable, T, R any](w *WindowedStream[K, T], function string, make func(windowed.Spec[K, T]) operator.Operator) *DataStream[R] {
 	if w.spec.State {
 		w.fail("%s: Stateful has no effect: the function has no context; use AggregateProcess or Process", function)
 	}
@@ -226,7 +226,7 @@ func addContextless[K comparable, T, R any](w *WindowedStream[K, T], function st
 
 // addWindow adds a window operator. Wrong settings are reported here, all kinds of them
 // in one place: the operator is then never made.
-func addWindow[K comparable, T, R any](w *WindowedStream[K, T], function string, make func(windowed.General[K, T]) operator.Operator) *DataStream[R] {
+func addWindow[K comparable, T, R any](w *WindowedStream[K, T], function string, make func(windowed.Spec[K, T]) operator.Operator) *DataStream[R] {
 	spec, err := w.settings()
 	if err != nil {
 		w.fail("%s: %w", function, err)
@@ -241,7 +241,7 @@ func addWindow[K comparable, T, R any](w *WindowedStream[K, T], function string,
 }
 
 // settings returns the operator's description, or what is wrong with it.
-func (w *WindowedStream[K, T]) settings() (windowed.General[K, T], error) {
+func (w *WindowedStream[K, T]) settings() (windowed.Spec[K, T], error) {
 	spec := w.spec
 	var err error
 	if spec.AllowedLateness, err = wholeMillis("AllowedLateness", w.lateness); err != nil {
@@ -262,7 +262,7 @@ func wholeMillis(setting string, d time.Duration) (int64, error) {
 
 // windowNode returns the node of a window operator, as far as the windows decide. The
 // settings may be wrong.
-func windowNode[K comparable, T any](spec windowed.General[K, T], function string) *graph.Node {
+func windowNode[K comparable, T any](spec windowed.Spec[K, T], function string) *graph.Node {
 	n := &graph.Node{Name: "Window " + function, WantsConsumer: true, LateSide: spec.LateOutput}
 	var assigner interface {
 		IsEventTime() bool

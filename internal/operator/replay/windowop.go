@@ -171,23 +171,23 @@ func (o Operator) build(path Path, log *triggerLog) (operator.Operator, error) {
 	g.State = path == General || o.Function == "context" // having state takes the general operator
 	switch o.Function {
 	case "sum":
-		return windowed.GeneralAggregateProcess(g, sumElements, single(sumOf)), nil
+		return windowed.AggregateProcess(g, sumElements, single(sumOf)), nil
 	case "min_max_count":
-		return windowed.GeneralAggregateProcess(g, minMaxCount{}, single(minMaxCountOf)), nil
+		return windowed.AggregateProcess(g, minMaxCount{}, single(minMaxCountOf)), nil
 	case "list":
-		return windowed.GeneralProcess(g, listFunction), nil
+		return windowed.Process(g, listFunction), nil
 	case "empty":
-		return windowed.GeneralProcess(g, emptyFunction), nil
+		return windowed.Process(g, emptyFunction), nil
 	case "context":
 		g.Clear = contextClear
-		return windowed.GeneralAggregateProcess(g, sumElements, contextFunction), nil
+		return windowed.AggregateProcess(g, sumElements, contextFunction), nil
 	default:
 		return nil, malformed("no such function", o.Function)
 	}
 }
 
-func (o Operator) general(log *triggerLog) (windowed.General[string, Element], error) {
-	g := windowed.General[string, Element]{
+func (o Operator) general(log *triggerLog) (windowed.Spec[string, Element], error) {
+	g := windowed.Spec[string, Element]{
 		Options:         windowed.Options{AllowedLateness: o.AllowedLateness},
 		ElementAssigner: o.Assigner.buildByElement(),
 	}

@@ -18,7 +18,7 @@ func TestNoAllocations(t *testing.T) {
 		window.Cumulating(40*time.Millisecond, 10*time.Millisecond),
 		window.Session(5 * time.Millisecond),
 	} {
-		op := Aggregate[string](Options{Assigner: a}, window.Count[element]())
+		op := Aggregate[string](specOf[element](Options{Assigner: a}), window.Count[element]())
 		h := openHarness(t, op)
 		out := &discard{}
 		if err := op.Open(h.runtime(), out); err != nil {

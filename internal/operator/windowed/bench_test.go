@@ -78,7 +78,7 @@ type benchmark struct {
 
 func (c benchmark) run(b *testing.B) {
 	b.Run(c.name, func(b *testing.B) {
-		op := Aggregate[string](Options{Assigner: c.assigner}, window.Count[int64]())
+		op := Aggregate[string](specOf[int64](Options{Assigner: c.assigner}), window.Count[int64]())
 		out := &discard{}
 		if err := op.Open(openHarness(b, op).runtime(), out); err != nil {
 			b.Fatal(err)

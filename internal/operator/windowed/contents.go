@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"unsafe"
 
 	"github.com/lowwater/lowwater/internal/operator"
 	"github.com/lowwater/lowwater/window"
@@ -51,43 +52,62 @@ func (r *paneResults[K, T, A, R]) emit(acc *A) error {
 
 func (r *paneResults[K, T, A, R]) flush() error { return r.emitter.Flush() }
 
-// processedResults calls a function with the result of an aggregation.
-type processedResults[K comparable, T, A, V, R any] struct {
-	agg     window.Aggregator[T, A, V]
-	open    Function[K, V, R]
+// processed calls a function with the elements of a pane.
+type processed[K comparable, A, V, R any] struct {
+	open Function[K, V, R]
+	// visit yields the elements that acc stands for, each time the same.
+	visit func(acc A, yield func(V) bool)
+
 	f       func(iter.Seq[V]) error
 	emitter *operator.Emitter[R]
-	current V
-	// elements yields current; made once.
+	current A
+	// elements visits current; made once.
 	elements iter.Seq[V]
 }
 
-func (r *processedResults[K, T, A, V, R]) openResults(c *Context[K], out operator.Output) {
+func (r *processed[K, A, V, R]) openResults(c *Context[K], out operator.Output) {
 	r.emitter = operator.NewEmitter[R](out, "")
 	r.f = r.open(c, r.emitter)
-	r.elements = func(yield func(V) bool) { yield(r.current) }
+	r.elements = func(yield func(V) bool) { r.visit(r.current, yield) }
 }
 
-func (r *processedResults[K, T, A, V, R]) emit(acc *A) error {
-	r.current = r.agg.Result(*acc)
-	return r.f(r.elements)
+func (r *processed[K, A, V, R]) emit(acc *A) error {
+	r.current = *acc
+	err := r.f(r.elements)
+	var none A
+	r.current = none
+	return err
 }
 
-func (r *processedResults[K, T, A, V, R]) flush() error { return r.emitter.Flush() }
+func (r *processed[K, A, V, R]) flush() error { return r.emitter.Flush() }
 
 // lists keeps the records themselves.
-type lists[T any] struct{ free [][]T }
+type lists[T any] struct {
+	free [][]T
+	// kept is the memory of the free lists in bytes.
+	kept int
+}
 
-// maxFreeLists bounds the lists kept for reuse.
-const maxFreeLists = 1 << 14
+// maxFreeLists and maxFreeBytes bound the lists kept for reuse.
+const (
+	maxFreeLists = 1 << 14
+	maxFreeBytes = 8 << 20
+)
 
 func (l *lists[T]) New() []T {
 	if n := len(l.free); n > 0 {
 		list := l.free[n-1]
 		l.free = l.free[:n-1]
+		l.kept -= bytesOf(list)
 		return list
 	}
 	return nil
+}
+
+// bytesOf returns the memory that a list takes.
+func bytesOf[T any](list []T) int {
+	var v T
+	return cap(list) * int(unsafe.Sizeof(v))
 }
 
 func (l *lists[T]) Add(list []T, v T) []T { return append(list, v) }
@@ -95,42 +115,22 @@ func (l *lists[T]) Add(list []T, v T) []T { return append(list, v) }
 func (l *lists[T]) Merge(a, b []T) []T { return append(a, b...) }
 
 func (l *lists[T]) release(list []T) {
-	clear(list)
-	if len(l.free) < maxFreeLists {
-		l.free = append(l.free, list[:0])
+	size := bytesOf(list)
+	if len(l.free) == maxFreeLists || l.kept+size > maxFreeBytes {
+		return
 	}
+	clear(list)
+	l.free = append(l.free, list[:0])
+	l.kept += size
 }
 
-// processedLists calls a function with all elements of a pane.
-type processedLists[K comparable, T, R any] struct {
-	open    Function[K, T, R]
-	f       func(iter.Seq[T]) error
-	emitter *operator.Emitter[R]
-	current []T
-	// elements yields current; made once.
-	elements iter.Seq[T]
-}
-
-func (r *processedLists[K, T, R]) openResults(c *Context[K], out operator.Output) {
-	r.emitter = operator.NewEmitter[R](out, "")
-	r.f = r.open(c, r.emitter)
-	r.elements = func(yield func(T) bool) {
-		for _, v := range r.current {
-			if !yield(v) {
-				return
-			}
+func visitList[T any](list []T, yield func(T) bool) {
+	for _, v := range list {
+		if !yield(v) {
+			return
 		}
 	}
 }
-
-func (r *processedLists[K, T, R]) emit(list *[]T) error {
-	r.current = *list
-	err := r.f(r.elements)
-	r.current = nil
-	return err
-}
-
-func (r *processedLists[K, T, R]) flush() error { return r.emitter.Flush() }
 
 // numbered is a record with its place in the order of arrival.
 type numbered[T any] struct {
@@ -150,37 +150,15 @@ func (l *numberedLists[T]) Add(list []numbered[T], v T) []numbered[T] {
 	return append(list, numbered[T]{l.seq, v})
 }
 
-// processedNumberedLists is processedLists for numberedLists.
-type processedNumberedLists[K comparable, T, R any] struct {
-	open    Function[K, T, R]
-	f       func(iter.Seq[T]) error
-	emitter *operator.Emitter[R]
-	current []numbered[T]
-	// elements yields current; made once.
-	elements iter.Seq[T]
-}
-
-func (r *processedNumberedLists[K, T, R]) openResults(c *Context[K], out operator.Output) {
-	r.emitter = operator.NewEmitter[R](out, "")
-	r.f = r.open(c, r.emitter)
-	r.elements = func(yield func(T) bool) {
-		for i := range r.current {
-			if !yield(r.current[i].value) {
-				return
-			}
+// visitNumbered puts list into the order of arrival, if it is not, and visits it.
+func visitNumbered[T any](list []numbered[T], yield func(T) bool) {
+	bySeq := func(a, b numbered[T]) int { return cmp.Compare(a.seq, b.seq) }
+	if !slices.IsSortedFunc(list, bySeq) {
+		slices.SortFunc(list, bySeq)
+	}
+	for i := range list {
+		if !yield(list[i].value) {
+			return
 		}
 	}
 }
-
-func (r *processedNumberedLists[K, T, R]) emit(list *[]numbered[T]) error {
-	r.current = *list
-	bySeq := func(a, b numbered[T]) int { return cmp.Compare(a.seq, b.seq) }
-	if !slices.IsSortedFunc(r.current, bySeq) {
-		slices.SortFunc(r.current, bySeq)
-	}
-	err := r.f(r.elements)
-	r.current = nil
-	return err
-}
-
-func (r *processedNumberedLists[K, T, R]) flush() error { return r.emitter.Flush() }

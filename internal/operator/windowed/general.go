@@ -24,9 +24,8 @@ type general[K comparable, T, A any] struct {
 	merging  bool
 	pinned   bool
 
-	keys        *keyed.Table[K, *keyWindows[A]]
-	eventTimers *keyed.TimerQueue[K, window.TimeWindow]
-	clockTimers *keyed.TimerQueue[K, window.TimeWindow]
+	keys    *keyed.Table[K, *keyWindows[A]]
+	service *keyed.TimerService[K, window.TimeWindow]
 
 	// at is what the current call is about.
 	at triggerContext[K, T, A]
@@ -228,9 +227,9 @@ func (o *general[K, T, A]) deleteCleanup(w window.TimeWindow) {
 
 func (o *general[K, T, A]) timers(event bool) *keyed.TimerQueue[K, window.TimeWindow] {
 	if event {
-		return o.eventTimers
+		return o.service.Event
 	}
-	return o.clockTimers
+	return o.service.Processing
 }
 
 func (o *general[K, T, A]) timer(at int64, w window.TimeWindow) keyed.Timer[K, window.TimeWindow] {
@@ -247,34 +246,26 @@ func (o *general[K, T, A]) Watermark(t int64) error {
 
 // advance calls the event-time timers up to the watermark.
 func (o *general[K, T, A]) advance() error {
-	for {
-		t, ok := o.eventTimers.Pop(o.watermark)
-		if !ok {
-			o.setAlarm() // triggers may have registered timers of the clock
-			return nil
-		}
-		if err := o.onTimer(t, true); err != nil {
-			return err
-		}
+	err := o.service.AdvanceWatermark(o.watermark, func(t keyed.Timer[K, window.TimeWindow]) error { return o.onTimer(t, true) })
+	if err != nil {
+		return err
 	}
+	o.setAlarm() // triggers may have registered timers of the clock
+	return nil
 }
 
 // onClock calls the timers that the clock has passed.
 func (o *general[K, T, A]) onClock(now int64) error {
-	for {
-		t, ok := o.clockTimers.Pop(now - 1)
-		if !ok {
-			o.setAlarm()
-			return o.flush()
-		}
-		if err := o.onTimer(t, false); err != nil {
-			return err
-		}
+	err := o.service.AdvanceProcessingTime(now-1, func(t keyed.Timer[K, window.TimeWindow]) error { return o.onTimer(t, false) })
+	if err != nil {
+		return err
 	}
+	o.setAlarm()
+	return o.flush()
 }
 
 func (o *general[K, T, A]) setAlarm() {
-	if at, ok := o.clockTimers.Next(); ok {
+	if at, ok := o.service.Processing.Next(); ok {
 		o.alarm.setAfter(at)
 	}
 }

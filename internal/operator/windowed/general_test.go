@@ -17,7 +17,7 @@ var windowFirings = window.NewState[int]("firings")
 
 // What an evictor leaves of a window decides whether it fires again.
 func TestWindowThatWasEvictedWholeDoesNotFireAgain(t *testing.T) {
-	op := GeneralProcess(General[string, element]{
+	op := Process(Spec[string, element]{
 		Options: Options{Assigner: window.Tumbling(10 * time.Millisecond)},
 		Trigger: window.ForElements[element](window.ContinuousEventTimeTrigger(3 * time.Millisecond)),
 		Evictor: window.CountEvictor[element](0).After(),
@@ -34,8 +34,8 @@ func TestWindowThatWasEvictedWholeDoesNotFireAgain(t *testing.T) {
 func TestGeneralMatchesModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := drawScenario(r)
-		g := General[string, element]{Options: s.options(), State: true}
-		checkAgainstModel(r, s, openHarness(t, GeneralProcess(g, listFunction)), !s.assigner.Merging())
+		g := Spec[string, element]{Options: s.options(), State: true}
+		checkAgainstModel(r, s, openHarness(t, Process(g, listFunction)), !s.assigner.Merging())
 	})
 }
 
@@ -53,7 +53,7 @@ func TestGeneralForgets(t *testing.T) {
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		s := drawScenario(r)
-		op := GeneralProcess(General[string, element]{Options: s.options(), State: true}, remember)
+		op := Process(Spec[string, element]{Options: s.options(), State: true}, remember)
 		h := openHarness(t, op)
 		for _, step := range s.steps {
 			h.apply(r, step, true, 1024)
@@ -70,7 +70,7 @@ func TestGeneralForgets(t *testing.T) {
 }
 
 func TestGeneralTimings(t *testing.T) {
-	op := GeneralProcess(General[string, element]{
+	op := Process(Spec[string, element]{
 		Options: Options{Assigner: window.Tumbling(10 * time.Millisecond), AllowedLateness: 5},
 		Trigger: window.ForElements[element](window.ContinuousEventTimeTrigger(4 * time.Millisecond)),
 	}, listFunction)
@@ -88,16 +88,16 @@ func TestGeneralValidate(t *testing.T) {
 	tumbling := Options{Assigner: window.Tumbling(time.Second)}
 	trigger := window.ForElements[element]
 	for _, test := range []struct {
-		general General[string, element]
+		general Spec[string, element]
 		want    string
 	}{
-		{General[string, element]{Options: tumbling}, ""},
-		{General[string, element]{}, "no assigner"},
-		{General[string, element]{Options: tumbling, ElementAssigner: window.DynamicSession(func(element) time.Duration { return time.Second })}, "two assigners"},
-		{General[string, element]{ElementAssigner: window.DynamicSession[element](nil)}, "gap function is nil"},
-		{General[string, element]{Options: tumbling, Trigger: trigger(window.CountTrigger(0))}, "at least 1"},
-		{General[string, element]{Options: tumbling, Evictor: window.CountEvictor[element](-1)}, "negative"},
-		{General[string, element]{
+		{Spec[string, element]{Options: tumbling}, ""},
+		{Spec[string, element]{}, "no assigner"},
+		{Spec[string, element]{Options: tumbling, ElementAssigner: window.DynamicSession(func(element) time.Duration { return time.Second })}, "two assigners"},
+		{Spec[string, element]{ElementAssigner: window.DynamicSession[element](nil)}, "gap function is nil"},
+		{Spec[string, element]{Options: tumbling, Trigger: trigger(window.CountTrigger(0))}, "at least 1"},
+		{Spec[string, element]{Options: tumbling, Evictor: window.CountEvictor[element](-1)}, "negative"},
+		{Spec[string, element]{
 			Options: Options{Assigner: window.Session(time.Second)}, Trigger: trigger(window.NeverTrigger()),
 		}, "cannot be used with window.Session(1s), whose windows merge"},
 	} {
@@ -111,15 +111,15 @@ func TestGeneralValidate(t *testing.T) {
 // State has to be asked for, and merging windows have none of their own.
 func TestStateErrors(t *testing.T) {
 	for _, test := range []struct {
-		general   General[string, element]
+		general   Spec[string, element]
 		ofKey     bool
 		windowErr error
 	}{
-		{General[string, element]{Options: Options{Assigner: window.Tumbling(time.Second)}}, false, errNoState},
-		{General[string, element]{Options: Options{Assigner: window.Session(time.Second)}, State: true}, true, errMergingState},
-		{General[string, element]{Options: Options{Assigner: window.Tumbling(time.Second)}, State: true}, true, nil},
+		{Spec[string, element]{Options: Options{Assigner: window.Tumbling(time.Second)}}, false, errNoState},
+		{Spec[string, element]{Options: Options{Assigner: window.Session(time.Second)}, State: true}, true, errMergingState},
+		{Spec[string, element]{Options: Options{Assigner: window.Tumbling(time.Second)}, State: true}, true, nil},
 	} {
-		op := GeneralProcess(test.general, func(c *Context[string], out *operator.Emitter[firing]) func(iter.Seq[element]) error {
+		op := Process(test.general, func(c *Context[string], out *operator.Emitter[firing]) func(iter.Seq[element]) error {
 			return func(iter.Seq[element]) error {
 				if _, err := c.WindowState(); err != test.windowErr {
 					t.Errorf("%v: window state: %v, want %v", test.general.Assigner, err, test.windowErr)
@@ -144,7 +144,7 @@ func TestStateErrors(t *testing.T) {
 // the contents of the session alone. In Flink they are lost.
 func TestDynamicSessionKeepsItsContents(t *testing.T) {
 	gaps := window.DynamicSession(func(e element) time.Duration { return millis(int64(e.Value)) })
-	h := openHarness(t, GeneralProcess(General[string, element]{ElementAssigner: gaps}, listFunction))
+	h := openHarness(t, Process(Spec[string, element]{ElementAssigner: gaps}, listFunction))
 	h.mustProcess(t,
 		timed{element{"k", 10}, 0, 0},
 		timed{element{"k", 15}, 5, 0}, // the session is now [0, 20)
@@ -160,8 +160,8 @@ func TestDynamicSessionKeepsItsContents(t *testing.T) {
 func TestSessionThatEndsNowIsExtended(t *testing.T) {
 	a := window.Session(time.Millisecond).ProcessingTime()
 	for _, op := range []operator.Operator{
-		Process(Options{Assigner: a}, listFunction),
-		GeneralProcess(General[string, element]{Options: Options{Assigner: a}, State: true}, listFunction),
+		Process(specOf[element](Options{Assigner: a}), listFunction),
+		Process(Spec[string, element]{Options: Options{Assigner: a}, State: true}, listFunction),
 	} {
 		h := openHarness(t, op)
 		h.mustProcess(t, timed{element{"k", 1}, 0, 0})
@@ -179,7 +179,7 @@ func TestSessionThatEndsNowIsExtended(t *testing.T) {
 // A time evictor on elements with and without timestamps takes those without for the oldest.
 // In Flink the job fails if the first has one.
 func TestTimeEvictorOfElementsWithoutTimestamp(t *testing.T) {
-	h := openHarness(t, GeneralProcess(General[string, element]{
+	h := openHarness(t, Process(Spec[string, element]{
 		Options: Options{Assigner: window.Global()},
 		Trigger: window.ForElements[element](window.CountTrigger(2)),
 		Evictor: window.TimeEvictor[element](10 * time.Millisecond),

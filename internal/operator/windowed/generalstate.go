@@ -101,19 +101,19 @@ func (c *triggerContext[K, T, A]) Scope() *window.Scope         { return &c.stat
 func (c *triggerContext[K, T, A]) Merged() []*window.Scope      { return c.merged }
 
 func (c *triggerContext[K, T, A]) RegisterEventTimeTimer(t int64) {
-	c.o.eventTimers.Register(c.o.timer(t, c.state.window))
+	c.o.service.Event.Register(c.o.timer(t, c.state.window))
 }
 
 func (c *triggerContext[K, T, A]) RegisterProcessingTimeTimer(t int64) {
-	c.o.clockTimers.Register(c.o.timer(t, c.state.window))
+	c.o.service.Processing.Register(c.o.timer(t, c.state.window))
 }
 
 func (c *triggerContext[K, T, A]) DeleteEventTimeTimer(t int64) {
-	c.o.eventTimers.Delete(c.o.timer(t, c.state.window))
+	c.o.service.Event.Delete(c.o.timer(t, c.state.window))
 }
 
 func (c *triggerContext[K, T, A]) DeleteProcessingTimeTimer(t int64) {
-	c.o.clockTimers.Delete(c.o.timer(t, c.state.window))
+	c.o.service.Processing.Delete(c.o.timer(t, c.state.window))
 }
 
 // contents is what the general operator keeps in a window.

@@ -23,8 +23,8 @@ func (deaf) HasSide(string) bool { return false }
 func lateRun(t *testing.T, late string, output func(*recorder) operator.Output) (h *harness, whileOpen, log string) {
 	t.Helper()
 	var buffer bytes.Buffer
-	h = openHarness(t, Aggregate[string](Options{Assigner: window.Tumbling(ms(10))}, window.Count[element]()))
-	op := Aggregate[string](Options{Assigner: window.Tumbling(ms(10)), LateOutput: late}, window.Count[element]())
+	h = openHarness(t, Aggregate[string](specOf[element](Options{Assigner: window.Tumbling(ms(10))}), window.Count[element]()))
+	op := Aggregate[string](specOf[element](Options{Assigner: window.Tumbling(ms(10)), LateOutput: late}), window.Count[element]())
 	rt := h.runtime()
 	rt.Logger = slog.New(slog.NewTextHandler(&buffer, nil))
 	h.op = op

@@ -47,7 +47,7 @@ func TestMissingTimestampNamesTheRecord(t *testing.T) {
 		window.Tumbling(time.Second),
 		window.Sliding(10*time.Second, time.Second),
 	} {
-		h := openHarness(t, Process(Options{Assigner: a}, listFunction))
+		h := openHarness(t, Process(specOf[element](Options{Assigner: a}), listFunction))
 		err := h.process(timed{element{"k", 1}, 5, 0}, timed{element{"k", 2}, noTimestamp, connector.MakeOrigin(3, 42)})
 		if !errors.Is(err, window.ErrNoTimestamp) {
 			t.Fatalf("%v: error %v, want ErrNoTimestamp", a, err)
@@ -62,7 +62,7 @@ func TestMissingTimestampNamesTheRecord(t *testing.T) {
 
 func TestLateRecordsAreCountedAndSampled(t *testing.T) {
 	for _, late := range []string{"", lateOutput} {
-		h := openHarness(t, Process(Options{Assigner: window.Tumbling(10 * time.Millisecond), LateOutput: late}, listFunction))
+		h := openHarness(t, Process(specOf[element](Options{Assigner: window.Tumbling(10 * time.Millisecond), LateOutput: late}), listFunction))
 		h.mustAdvance(t, 100)
 		h.mustProcess(t,
 			timed{element{"a", 1}, 50, connector.MakeOrigin(1, 7)},
@@ -99,7 +99,7 @@ func TestRecordsAtTheEndOfTimeAreCounted(t *testing.T) {
 		{window.Session(time.Second), "windows-ended"},
 		{window.Sliding(10*time.Second, time.Second), "timestamp-out-of-range"},
 	} {
-		h := openHarness(t, Process(Options{Assigner: test.assigner}, listFunction))
+		h := openHarness(t, Process(specOf[element](Options{Assigner: test.assigner}), listFunction))
 		h.mustAdvance(t, 0)
 		h.mustProcess(t, timed{element{"k", 1}, math.MaxInt64, connector.MakeOrigin(1, 7)})
 		drops := h.metrics.Drops()[test.reason]
@@ -110,7 +110,7 @@ func TestRecordsAtTheEndOfTimeAreCounted(t *testing.T) {
 }
 
 func TestGlobalWindowFiresAtEndOfStreamOnly(t *testing.T) {
-	h := openHarness(t, Process(Options{Assigner: window.GlobalEndOfStream()}, listFunction))
+	h := openHarness(t, Process(specOf[element](Options{Assigner: window.GlobalEndOfStream()}), listFunction))
 	h.mustProcess(t, timed{element{"b", 1}, 5, 0}, timed{element{"a", 2}, noTimestamp, 0})
 	h.mustAdvance(t, math.MaxInt64-1)
 	h.mustProcess(t, timed{element{"b", 3}, 1, 0})
@@ -135,7 +135,7 @@ func TestFiringOrder(t *testing.T) {
 		window.Tumbling(10 * time.Millisecond),
 		window.Sliding(20*time.Millisecond, 10*time.Millisecond),
 	} {
-		h := openHarness(t, Process(Options{Assigner: a}, listFunction))
+		h := openHarness(t, Process(specOf[element](Options{Assigner: a}), listFunction))
 		h.mustProcess(t, timed{element{"z", 1}, 15, 0}, timed{element{"m", 2}, 5, 0},
 			timed{element{"a", 3}, 16, 0}, timed{element{"m", 4}, 17, 0})
 		h.mustAdvance(t, 19)
@@ -156,7 +156,7 @@ func TestProcessingTimeFiresOneMillisecondAfterTheEnd(t *testing.T) {
 		window.Sliding(10*time.Millisecond, 5*time.Millisecond).ProcessingTime(),
 		window.Session(10 * time.Millisecond).ProcessingTime(),
 	} {
-		h := openHarness(t, Process(Options{Assigner: a}, listFunction))
+		h := openHarness(t, Process(specOf[element](Options{Assigner: a}), listFunction))
 		h.mustProcess(t, timed{element{"k", 1}, 0, 0})
 		if len(h.clock.timers) != 1 {
 			t.Fatalf("%v: %d timers, want 1", a, len(h.clock.timers))
@@ -177,7 +177,7 @@ func TestProcessingTimeFiresOneMillisecondAfterTheEnd(t *testing.T) {
 
 // When the clock goes back, no window fires twice.
 func TestProcessingTimeClockGoesBack(t *testing.T) {
-	h := openHarness(t, Process(Options{Assigner: window.Sliding(10*time.Millisecond, 5*time.Millisecond).ProcessingTime()}, listFunction))
+	h := openHarness(t, Process(specOf[element](Options{Assigner: window.Sliding(10*time.Millisecond, 5*time.Millisecond).ProcessingTime()}), listFunction))
 	h.clock.now = 12
 	h.mustProcess(t, timed{element{"k", 1}, 0, 0})
 	if err := h.clock.set(15); err != nil {
@@ -201,7 +201,7 @@ func TestProcessingTimeWindowsLostAtTheEndAreTold(t *testing.T) {
 		window.Session(10 * time.Millisecond).ProcessingTime(),
 	} {
 		var log bytes.Buffer
-		op := Process(Options{Assigner: a}, listFunction)
+		op := Process(specOf[element](Options{Assigner: a}), listFunction)
 		h := openHarness(t, op)
 		rt := h.runtime()
 		rt.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -223,7 +223,7 @@ func TestProcessingTimeWindowsLostAtTheEndAreTold(t *testing.T) {
 
 func TestStaggerIsFixedAtTheFirstRecord(t *testing.T) {
 	a := window.Tumbling(10 * time.Millisecond).Stagger(window.StaggerNatural).ProcessingTime()
-	h := openHarness(t, Process(Options{Assigner: a}, listFunction))
+	h := openHarness(t, Process(specOf[element](Options{Assigner: a}), listFunction))
 	h.clock.now = 4
 	h.mustProcess(t, timed{element{"k", 1}, 0, 0})
 	h.clock.now = 8
@@ -245,7 +245,7 @@ func TestErrorsOfFunctionsAreReturned(t *testing.T) {
 		window.Session(10 * time.Millisecond),
 	} {
 		calls := 0
-		op := Process(Options{Assigner: a, AllowedLateness: 100}, func(*Context[string], *operator.Emitter[firing]) func(iter.Seq[element]) error {
+		op := Process(specOf[element](Options{Assigner: a, AllowedLateness: 100}), func(*Context[string], *operator.Emitter[firing]) func(iter.Seq[element]) error {
 			return func(iter.Seq[element]) error { calls++; return broken }
 		})
 		h := openHarness(t, op)

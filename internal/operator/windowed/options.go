@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"time"
 
 	"github.com/lowwater/lowwater/internal/operator"
 	"github.com/lowwater/lowwater/window"
 )
 
-// Options describe the windows of an operator.
+// Options is the part of a Spec that has no types.
 type Options struct {
 	Assigner window.Assigner
 	// AllowedLateness is how long, in milliseconds of event time, a window is
@@ -43,6 +42,56 @@ func (o Options) Validate() error {
 		return fmt.Errorf("CloseAfterSilence: %v does not wait for event time", o.Assigner)
 	}
 	return nil
+}
+
+// Spec describes the windows of an operator, with what depends on the types of keys and
+// records.
+type Spec[K comparable, T any] struct {
+	Options
+	// ElementAssigner takes the place of Options.Assigner, which is nil then.
+	ElementAssigner window.ElementAssigner[T]
+	// Trigger takes the place of the assigner's default trigger.
+	Trigger window.ElementTrigger[T]
+	Evictor window.Evictor[T]
+	// State says that the window function uses WindowState or KeyState, which fail
+	// without it.
+	State bool
+	// Clear is called once for each window of a key when it goes, and may write to
+	// side outputs. It is not called when windows merge.
+	Clear func(*Context[K]) error
+}
+
+// Validate reports wrong options.
+func (s Spec[K, T]) Validate() error {
+	if s.ElementAssigner != nil {
+		if s.Assigner != nil {
+			return errors.New("window: two assigners")
+		}
+		s.Assigner = byElement[T]{s.ElementAssigner}
+	}
+	if err := s.Options.Validate(); err != nil {
+		return err
+	}
+	if s.Evictor != nil {
+		if err := s.Evictor.Validate(); err != nil {
+			return err
+		}
+	}
+	if s.Trigger == nil {
+		return nil
+	}
+	if err := s.Trigger.Validate(); err != nil {
+		return err
+	}
+	if s.Assigner.Merging() && !s.Trigger.CanMerge() {
+		return fmt.Errorf("%v cannot be used with %v, whose windows merge", s.Trigger, s.Assigner)
+	}
+	return nil
+}
+
+// general reports whether only the general operator will do.
+func (s Spec[K, T]) general() bool {
+	return s.ElementAssigner != nil || s.Trigger != nil || s.Evictor != nil || s.Clear != nil || s.State
 }
 
 // Context tells a window function which pane it is called for. It is valid
@@ -92,48 +141,3 @@ var (
 // once per subtask and returns the function for every pane, which may range
 // over the elements any number of times, but only during the call.
 type Function[K comparable, T, R any] func(*Context[K], *operator.Emitter[R]) func(iter.Seq[T]) error
-
-// Aggregate returns the operator that folds records with agg and emits a
-// window.Pane per firing. Options must be valid.
-func Aggregate[K comparable, T, A, R any](o Options, agg window.Aggregator[T, A, R]) operator.Operator {
-	_, ordered := agg.(window.ArrivalOrdered)
-	return build(o, agg, &paneResults[K, T, A, R]{agg: agg}, !ordered)
-}
-
-// AggregateProcess returns the operator that folds records with agg and calls f
-// with the result as the only element.
-func AggregateProcess[K comparable, T, A, V, R any](o Options, agg window.Aggregator[T, A, V], f Function[K, V, R]) operator.Operator {
-	_, ordered := agg.(window.ArrivalOrdered)
-	return build(o, agg, &processedResults[K, T, A, V, R]{agg: agg, open: f}, !ordered)
-}
-
-// Process returns the operator that keeps the records of a window and calls f
-// with all of them, in the order of their arrival.
-func Process[K comparable, T, R any](o Options, f Function[K, T, R]) operator.Operator {
-	if l, overlap := layoutOf(o.Assigner); overlap {
-		s := newSliced(o, &numberedLists[T]{}, &processedNumberedLists[K, T, R]{open: f}, l)
-		s.slices.ordered = true
-		return s
-	}
-	return build(o, &lists[T]{}, &processedLists[K, T, R]{open: f}, false)
-}
-
-// build returns the operator for an assigner. Only if sliceable may it fold
-// records in another order than that of their arrival.
-func build[K comparable, T, A any](o Options, f fold[T, A], r results[K, A], sliceable bool) operator.Operator {
-	if o.Assigner.Merging() {
-		return &sessions[K, T, A]{core: newCore(o, f, r)}
-	}
-	if l, overlap := layoutOf(o.Assigner); overlap && sliceable {
-		return newSliced(o, f, r, l)
-	}
-	return &panes[K, T, A]{core: newCore(o, f, r)}
-}
-
-func newSliced[K comparable, T, A any](o Options, f fold[T, A], r results[K, A], l layout) *sliced[K, T, A] {
-	return &sliced[K, T, A]{core: newCore(o, f, r), layout: l}
-}
-
-func newCore[K comparable, T, A any](o Options, f fold[T, A], r results[K, A]) core[K, T, A] {
-	return core[K, T, A]{Options: o, fold: f, results: r, watermark: math.MinInt64}
-}

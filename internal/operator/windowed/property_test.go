@@ -186,7 +186,7 @@ func checkAgainstModel(t *rapid.T, s scenario, h *harness, inOrder bool) {
 func TestOperatorsMatchModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := drawScenario(r)
-		checkAgainstModel(r, s, openHarness(t, Process(s.options(), listFunction)), !s.assigner.Merging())
+		checkAgainstModel(r, s, openHarness(t, Process(specOf[element](s.options()), listFunction)), !s.assigner.Merging())
 	})
 }
 
@@ -218,7 +218,7 @@ func TestAggregatesInArrivalOrder(t *testing.T) {
 }
 
 func aggregateLists(o Options, agg window.Aggregator[element, []int32, []int32]) operator.Operator {
-	return AggregateProcess(o, agg, single[[]int32](func(v []int32) any { return v }))
+	return AggregateProcess(specOf[element](o), agg, single[[]int32](func(v []int32) any { return v }))
 }
 
 // The same records in other batches give the same results in the same order.
@@ -226,8 +226,8 @@ func TestBatchesDoNotMatter(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := drawScenario(r)
 		size := rapid.IntRange(1, 5).Draw(r, "batch size")
-		whole := openHarness(t, Process(s.options(), listFunction))
-		cut := openHarness(t, Process(s.options(), listFunction))
+		whole := openHarness(t, Process(specOf[element](s.options()), listFunction))
+		cut := openHarness(t, Process(specOf[element](s.options()), listFunction))
 		for i, step := range s.steps {
 			want, wantLate := whole.apply(r, step, false, 1024)
 			got, gotLate := cut.apply(r, step, false, size)
@@ -249,7 +249,7 @@ func TestRecordsAreInPanesOrLate(t *testing.T) {
 		if !s.assigner.IsEventTime() || strings.HasPrefix(s.assigner.String(), "window.Sliding") {
 			return
 		}
-		h := openHarness(t, Process(s.options(), listFunction))
+		h := openHarness(t, Process(specOf[element](s.options()), listFunction))
 		inPane, late, sent := map[int32]bool{}, map[int32]bool{}, 0
 		for _, step := range s.steps {
 			sent += len(step.records)

@@ -13,7 +13,7 @@ import (
 
 func silentCount(a window.Assigner, lateness int64) operator.Operator {
 	o := Options{Assigner: a, AllowedLateness: lateness, LateOutput: "late", CloseAfterSilence: 1000}
-	return AggregateProcess(o, window.Count[element](), func(c *Context[string], out *operator.Emitter[string]) func(iter.Seq[int64]) error {
+	return AggregateProcess(specOf[element](o), window.Count[element](), func(c *Context[string], out *operator.Emitter[string]) func(iter.Seq[int64]) error {
 		return func(counts iter.Seq[int64]) error {
 			for n := range counts {
 				out.Append(fmt.Sprintf("%s [%d,%d) %d %v", c.Key, c.Window.Start, c.Window.End, n, c.Timing), c.Timestamp, 0)

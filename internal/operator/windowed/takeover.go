@@ -15,11 +15,11 @@ type WithTimers interface {
 
 // TimersLeft implements WithTimers.
 func (o *general[K, T, A]) TimersLeft() (event, clock int) {
-	return o.eventTimers.Len(), o.clockTimers.Len()
+	return o.service.Event.Len(), o.service.Processing.Len()
 }
 
 // Adopt implements WithTimers.
 func (o *general[K, T, A]) Adopt(old operator.Operator) {
 	from := old.(*general[K, T, A])
-	o.keys, o.eventTimers, o.clockTimers = from.keys, from.eventTimers, from.clockTimers
+	o.keys, o.service = from.keys, from.service
 }
