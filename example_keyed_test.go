@@ -141,3 +141,24 @@ func ExampleKeyedStream_ConnectBroadcast() {
 		Process(func() *limits { return &limits{} }).
 		Print()
 }
+
+func ExampleDataStream_AsyncMap() {
+	env := lowwater.NewEnvironment(lowwater.WithParallelism(1))
+	// In a job this asks a service, with ctx in the request.
+	locate := func(ctx context.Context, r reading) (string, error) {
+		return r.Sensor + " in Building 7", ctx.Err()
+	}
+	readings(env, reading{"roof", 1000, 35}, reading{"cellar", 2000, 7}).
+		AsyncMap(locate, lowwater.Async{
+			Capacity: 20,
+			Timeout:  5 * time.Second,
+			Retry:    lowwater.AsyncRetry{Attempts: 3, Pause: func(int) time.Duration { return 100 * time.Millisecond }},
+		}).
+		Print()
+	if err := env.Execute(context.Background(), "locate"); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// roof in Building 7
+	// cellar in Building 7
+}
