@@ -189,11 +189,15 @@ func (h *harness) open(t testing.TB, op operator.Operator) {
 
 func (h *harness) tryOpen(op operator.Operator) error {
 	h.op = op
-	return op.Open(&operator.Runtime{
+	return op.Open(h.runtime(), &h.out)
+}
+
+func (h *harness) runtime() *operator.Runtime {
+	return &operator.Runtime{
 		Name: "op", Parallelism: 1, MaxParallelism: 128,
 		Logger: slog.New(slog.NewTextHandler(&h.log, nil)), Metrics: h.metrics, Timers: &h.clock,
 		Splits: &operator.SplitRegistry{},
-	}, &h.out)
+	}
 }
 
 func (h *harness) close(t testing.TB) {
