@@ -30,8 +30,8 @@ import (
 
 // These jobs read a Kafka of their own in a bubble of virtual time.
 
-// reading is a record of the topics here.
-type reading struct {
+// measured is a record of the topics here.
+type measured struct {
 	Partition int   `json:"p"`
 	Millis    int64 `json:"t"`
 }
@@ -59,8 +59,8 @@ func (b *bed) write(topic string, partition int, millis ...int64) {
 	kafkatest.ProduceWith(b.t, b.client, topic, records...)
 }
 
-func (b *bed) source(options ...kafka.SourceOption) *kafka.Source[reading] {
-	return kafka.NewSource(json.Value[reading](), append([]kafka.SourceOption{
+func (b *bed) source(options ...kafka.SourceOption) *kafka.Source[measured] {
+	return kafka.NewSource(json.Value[measured](), append([]kafka.SourceOption{
 		kafka.Brokers(b.Brokers()...), kafka.ClientOptions(b.Options()...),
 	}, options...)...)
 }
@@ -71,9 +71,9 @@ func quietEnvironment(parallelism int) *lowwater.Environment {
 		lowwater.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 }
 
-func byMillis() eventtime.WatermarkStrategy[reading] {
-	return eventtime.ForMonotonousTimestamps[reading]().
-		WithTimestampAssigner(func(r reading, _ int64) int64 { return r.Millis })
+func byMillis() eventtime.WatermarkStrategy[measured] {
+	return eventtime.ForMonotonousTimestamps[measured]().
+		WithTimestampAssigner(func(r measured, _ int64) int64 { return r.Millis })
 }
 
 func start(t *testing.T, env *lowwater.Environment) *lowwater.Job {
@@ -93,7 +93,7 @@ func stop(t *testing.T, job *lowwater.Job) {
 	}
 }
 
-func wait(d time.Duration) {
+func pause(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
@@ -115,14 +115,14 @@ func splits(job *lowwater.Job) map[string]lowwater.SplitStatus {
 // what a window would have to keep.
 type backlog struct {
 	mu   sync.Mutex
-	fast func(reading) bool
+	fast func(measured) bool
 	work time.Duration
 	wait []int64
 	most int
 	read int
 }
 
-func (b *backlog) process(ctx *lowwater.ProcessContext, r reading, out *lowwater.Collector[reading]) error {
+func (b *backlog) process(ctx *lowwater.ProcessContext, r measured, out *lowwater.Collector[measured]) error {
 	<-time.After(b.work)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -170,7 +170,7 @@ func TestAlignmentBoundsWhatTheFastPartitionBuffers(t *testing.T) {
 				if tt.aligned {
 					strategy = strategy.WithWatermarkAlignment("readings", drift, interval)
 				}
-				log := &backlog{work: work, fast: func(r reading) bool { return r.Partition == 1 }}
+				log := &backlog{work: work, fast: func(r measured) bool { return r.Partition == 1 }}
 				env := quietEnvironment(1)
 				topics := []string{"readings", "readings"}
 				if tt.sources == 2 {
@@ -178,7 +178,7 @@ func TestAlignmentBoundsWhatTheFastPartitionBuffers(t *testing.T) {
 				}
 				b.CreateTopic(t, "readings", 2)
 				b.CreateTopic(t, "others", 2)
-				var streams []*lowwater.DataStream[reading]
+				var streams []*lowwater.DataStream[measured]
 				for _, topic := range slices.Compact(slices.Clone(topics)) {
 					// One partition of each topic stays empty where there are two.
 					s := strategy
@@ -188,7 +188,7 @@ func TestAlignmentBoundsWhatTheFastPartitionBuffers(t *testing.T) {
 					streams = append(streams, lowwater.FromSource(env, b.source(kafka.Topics(topic), kafka.FetchMaxWait(100*time.Millisecond)), s, topic))
 				}
 				streams[0].Union(streams[1:]...).Process(log.process).
-					WindowAll(window.Tumbling(time.Minute)).Aggregate(lowwater.Count[reading]()).Collect()
+					WindowAll(window.Tumbling(time.Minute)).Aggregate(lowwater.Count[measured]()).Collect()
 				job := start(t, env)
 
 				base := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
@@ -200,9 +200,9 @@ func TestAlignmentBoundsWhatTheFastPartitionBuffers(t *testing.T) {
 					}
 					b.write(topics[0], 0, slow...)
 					b.write(topics[1], 1, fast...)
-					wait(time.Second)
+					pause(time.Second)
 				}
-				wait(10 * time.Second)
+				pause(10 * time.Second)
 				log.mu.Lock()
 				most, read := log.most, log.read
 				log.mu.Unlock()
@@ -230,7 +230,7 @@ func TestAlignmentIsNotHeldByIdleOrFinishedMembers(t *testing.T) {
 		b.CreateTopic(t, "finished", 1)
 		b.write("idle", 0, 1000)
 		b.write("finished", 0, 2000)
-		align := func() eventtime.WatermarkStrategy[reading] {
+		align := func() eventtime.WatermarkStrategy[measured] {
 			return byMillis().WithIdleness(5*time.Second).WithWatermarkAlignment("group", time.Minute, time.Second)
 		}
 		env := quietEnvironment(1)
@@ -238,14 +238,14 @@ func TestAlignmentIsNotHeldByIdleOrFinishedMembers(t *testing.T) {
 		idle := lowwater.FromSource(env, b.source(kafka.Topics("idle")), align(), "idle")
 		finished := lowwater.FromSource(env, b.source(kafka.Topics("finished"), kafka.Bounded()), align(), "finished")
 		var read atomic.Int64
-		running.Union(idle, finished).SinkFunc(func(context.Context, reading) error { read.Add(1); return nil })
+		running.Union(idle, finished).SinkFunc(func(context.Context, measured) error { read.Add(1); return nil })
 		job := start(t, env)
-		wait(20 * time.Second)
+		pause(20 * time.Second)
 		for n := range int64(30) {
 			b.write("running", 0, n*10*time.Minute.Milliseconds())
-			wait(time.Second)
+			pause(time.Second)
 		}
-		wait(10 * time.Second)
+		pause(10 * time.Second)
 		if got := read.Load(); got != 32 {
 			t.Errorf("%d records were read, want 32", got)
 		}
@@ -262,26 +262,26 @@ func TestDiscoveredPartitionCountsFromItsAssignment(t *testing.T) {
 			env := quietEnvironment(2)
 			panes := lowwater.FromSource(env, b.source(option, kafka.DiscoveryInterval(10*time.Second)), byMillis(), "readings").
 				Parallelism(1).
-				WindowAll(window.Tumbling(time.Second)).Aggregate(lowwater.Count[reading]()).Collect()
+				WindowAll(window.Tumbling(time.Second)).Aggregate(lowwater.Count[measured]()).Collect()
 			job := start(t, env)
 			b.write("readings", 0, 100, 1100)
-			wait(2 * time.Second)
+			pause(2 * time.Second)
 			if n := len(panes.Values()); n != 1 {
 				t.Fatalf("%d windows fired before the new partition, want 1", n)
 			}
 			b.AddPartitions(t, "readings", 2)
 			b.client = b.Client(t, kgo.RecordPartitioner(kgo.ManualPartitioner())) // the old one's metadata is old
-			wait(12 * time.Second)
+			pause(12 * time.Second)
 			if _, ok := splits(job)["readings-1"]; !ok {
 				t.Fatalf("the new partition was not discovered: %v", splits(job))
 			}
 			b.write("readings", 0, 2100, 3100)
-			wait(5 * time.Second)
+			pause(5 * time.Second)
 			if n := len(panes.Values()); n != 1 {
 				t.Errorf("%d windows fired although nothing is known of the new partition, want 1", n)
 			}
 			b.write("readings", 1, 2500, 3200)
-			wait(5 * time.Second)
+			pause(5 * time.Second)
 			got := map[int64]int64{}
 			for _, p := range panes.Values() {
 				got[p.Window.Start] += p.Value
@@ -301,14 +301,14 @@ func TestDiscoveredTopic(t *testing.T) {
 		env := quietEnvironment(1)
 		var read atomic.Int64
 		lowwater.FromSource(env, b.source(kafka.TopicPattern("read-.*"), kafka.DiscoveryInterval(10*time.Second)), byMillis(), "readings").
-			SinkFunc(func(context.Context, reading) error { read.Add(1); return nil })
+			SinkFunc(func(context.Context, measured) error { read.Add(1); return nil })
 		job := start(t, env)
-		wait(time.Second)
+		pause(time.Second)
 		b.CreateTopic(t, "read-b", 2)
 		b.write("read-a", 0, 1)
 		b.write("read-b", 1, 2)
 		b.write("other", 0, 3)
-		wait(15 * time.Second)
+		pause(15 * time.Second)
 		if n := read.Load(); n != 2 || len(splits(job)) != 3 {
 			t.Errorf("%d records of splits %v were read, want 2 of 3 splits", n, splits(job))
 		}
@@ -324,12 +324,12 @@ func TestBrokerIdleness(t *testing.T) {
 		b.write("readings", 1, 50)
 		env := quietEnvironment(1)
 		panes := lowwater.FromSource(env, b.source(kafka.Topics("readings")), byMillis().WithBrokerIdleness(3*time.Second), "readings").
-			WindowAll(window.Tumbling(time.Second)).Aggregate(lowwater.Count[reading]()).Collect()
+			WindowAll(window.Tumbling(time.Second)).Aggregate(lowwater.Count[measured]()).Collect()
 		job := start(t, env)
 		feed := func(seconds int, from int64) {
 			for i := range int64(seconds) {
 				b.write("readings", 0, (from+i)*1000+1)
-				wait(time.Second)
+				pause(time.Second)
 			}
 		}
 		feed(2, 0)
@@ -383,15 +383,15 @@ func TestMaxFutureSkew(t *testing.T) {
 		now := time.Now().UnixMilli()
 		tomorrow := now + 24*time.Hour.Milliseconds()
 		env := quietEnvironment(1)
-		late := lowwater.NewOutputTag[reading]("late")
+		late := lowwater.NewOutputTag[measured]("late")
 		counts := lowwater.FromSource(env, b.source(kafka.Topics("readings")), byMillis().WithMaxFutureSkew(time.Minute), "readings").
-			WindowAll(window.Tumbling(time.Second)).SideOutputLate(late).Aggregate(lowwater.Count[reading]())
+			WindowAll(window.Tumbling(time.Second)).SideOutputLate(late).Aggregate(lowwater.Count[measured]())
 		panes, lateRecords := counts.Collect(), counts.SideOutput(late).Collect()
 		job := start(t, env)
 		b.write("readings", 0, now, tomorrow, now+100)
-		wait(time.Second)
+		pause(time.Second)
 		b.write("readings", 0, now+2000)
-		wait(time.Second)
+		pause(time.Second)
 		if n := len(lateRecords.Values()); n != 0 {
 			t.Errorf("%d records were late behind the one of tomorrow", n)
 		}
