@@ -66,7 +66,9 @@ func (w WindowedStream[K, T]) SideOutputLate(tag OutputTag[T]) *WindowedStream[K
 // lateness lasts, and is late after that, which is at once without AllowedLateness. Time
 // under back pressure does not count. The watermark itself stays as it is. With it results
 // depend on the wall clock, so it is off unless asked for (0 is off), and it is for
-// event-time windows only. Flink has nothing like it.
+// event-time windows without a trigger of their own. Windows that begin later than the
+// wall clock stay open. The silence is that of a subtask, so results may depend on the
+// parallelism. Flink has nothing like it.
 func (w WindowedStream[K, T]) CloseAfterSilence(d time.Duration) *WindowedStream[K, T] {
 	w.silence = d
 	return &w

@@ -29,7 +29,8 @@ type LateLog struct {
 	oldest int
 }
 
-const maxLateSamples = 100
+// MaxLateSamples is how many late records are kept, the latest.
+const MaxLateSamples = 100
 
 // Add notes records by the number of their split, 0 for unknown, and samples of
 // them. It keeps neither argument.
@@ -43,12 +44,12 @@ func (l *LateLog) Add(bySplit map[uint32]int64, samples []LateRecord) {
 		l.bySplit[split] += n
 	}
 	for _, s := range samples {
-		if len(l.latest) < maxLateSamples {
+		if len(l.latest) < MaxLateSamples {
 			l.latest = append(l.latest, s)
 			continue
 		}
 		l.latest[l.oldest] = s
-		l.oldest = (l.oldest + 1) % maxLateSamples
+		l.oldest = (l.oldest + 1) % MaxLateSamples
 	}
 }
 

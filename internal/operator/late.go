@@ -2,6 +2,7 @@ package operator
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/internal/metric"
@@ -16,9 +17,6 @@ type LateRecords struct {
 	samples []metric.LateRecord
 }
 
-// samplesPerCall bounds what a flood of late records costs: only so many of a call are
-// described.
-const samplesPerCall = 8
 
 // Add notes a record that came too late; dropped says that it went to no late output.
 func (l *LateRecords) Add[K any](key K, timestamp, watermark int64, origin connector.Origin, dropped bool) {
@@ -30,11 +28,12 @@ func (l *LateRecords) Add[K any](key K, timestamp, watermark int64, origin conne
 		l.bySplit = map[uint32]int64{}
 	}
 	l.bySplit[origin.Split()]++
-	if l.count <= samplesPerCall {
-		l.samples = append(l.samples, metric.LateRecord{
-			Timestamp: timestamp, Watermark: watermark, Key: fmt.Sprint(key), Origin: origin,
-		})
+	if len(l.samples) == metric.MaxLateSamples {
+		l.samples = slices.Delete(l.samples, 0, 1)
 	}
+	l.samples = append(l.samples, metric.LateRecord{
+		Timestamp: timestamp, Watermark: watermark, Key: fmt.Sprint(key), Origin: origin,
+	})
 }
 
 // MoveTo moves what was noted since the last call into the metrics.

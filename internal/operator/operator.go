@@ -97,6 +97,15 @@ func HasSide(out Output, id string) bool {
 	return !ok || k.HasSide(id)
 }
 
+// ConsumedSide returns id if it is a side output with a consumer, otherwise "": what goes
+// to it is then to be treated as dropped.
+func ConsumedSide(out Output, id string) string {
+	if id == "" || !HasSide(out, id) {
+		return ""
+	}
+	return id
+}
+
 // Runtime is what an operator knows about where it runs.
 type Runtime struct {
 	// Node is the operator's number in the job, Where the file and line of the call

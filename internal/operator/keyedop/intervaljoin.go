@@ -69,6 +69,7 @@ func (o *intervalJoin[K, T, U, R]) Open(rt *operator.Runtime, out operator.Outpu
 	o.pair = &Pair{Element: operator.NewElement(rt, out)}
 	o.emitter = operator.NewEmitter[R](out, "")
 	o.f = o.open(o.pair, o.emitter)
+	o.LateLeft, o.LateRight = operator.ConsumedSide(out, o.LateLeft), operator.ConsumedSide(out, o.LateRight)
 	return o.Pass.Open(rt, out)
 }
 

@@ -46,6 +46,7 @@ func (o *sorter[K, T]) Open(rt *operator.Runtime, out operator.Output) error {
 	o.rt = rt
 	o.element = operator.NewElement(rt, out)
 	o.emitter = operator.NewEmitter[T](out, "")
+	o.lateOutput = operator.ConsumedSide(out, o.lateOutput)
 	return o.Pass.Open(rt, out)
 }
 

@@ -324,10 +324,12 @@ func (o *general[K, T, A]) retire(s *windowState[A]) error {
 }
 
 func (o *general[K, T, A]) onSilence() error {
-	last := int64(noTime)
+	last, now := int64(noTime), o.rt.Timers.Now()
 	for e := range o.keys.All() {
 		for _, s := range e.Value.windows {
-			last = max(last, s.window.MaxTimestamp())
+			if s.window.Start <= now {
+				last = max(last, s.window.MaxTimestamp())
+			}
 		}
 	}
 	return o.closeUpTo(last, o.advance)

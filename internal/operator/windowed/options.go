@@ -83,6 +83,9 @@ func (s Spec[K, T]) Validate() error {
 	if err := s.Trigger.Validate(); err != nil {
 		return err
 	}
+	if s.CloseAfterSilence > 0 {
+		return fmt.Errorf("CloseAfterSilence fires windows by itself: it cannot be combined with the trigger %v", s.Trigger)
+	}
 	if s.Assigner.Merging() && !s.Trigger.CanMerge() {
 		return fmt.Errorf("%v cannot be used with %v, whose windows merge", s.Trigger, s.Assigner)
 	}

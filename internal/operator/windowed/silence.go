@@ -95,18 +95,26 @@ func (c *core[K, T, A]) closeUpTo(t int64, advance func() error) error {
 	return c.flush()
 }
 
+// Silence closes the windows that have begun by the wall clock. One that begins later holds
+// records from the future only, of which the clock cannot tell that they are complete;
+// closing it would make everything late until then.
+
 func (o *panes[K, T, A]) onSilence() error {
-	if len(o.live) == 0 {
+	n, now := len(o.live), o.rt.Timers.Now()
+	for n > 0 && o.live[n-1].window.Start > now {
+		n--
+	}
+	if n == 0 {
 		return nil
 	}
 	from := o.watermark
-	return o.closeUpTo(o.live[len(o.live)-1].max, func() error { return o.fireDue(from, o.watermark) })
+	return o.closeUpTo(o.live[n-1].max, func() error { return o.fireDue(from, o.watermark) })
 }
 
 func (o *sessions[K, T, A]) onSilence() error {
-	last := int64(math.MinInt64)
+	last, now := int64(math.MinInt64), o.rt.Timers.Now()
 	for e := range o.keys.All() {
-		for s := e.Value; s != nil; s = s.next {
+		for s := e.Value; s != nil && s.window.Start <= now; s = s.next {
 			last = max(last, s.window.MaxTimestamp())
 		}
 	}
@@ -114,7 +122,10 @@ func (o *sessions[K, T, A]) onSilence() error {
 }
 
 func (o *sliced[K, T, A]) onSilence() error {
-	n := len(o.slices.live)
+	n, now := len(o.slices.live), o.rt.Timers.Now()
+	for n > 0 && o.layout.span(o.slices.live[n-1].number).Start > now {
+		n--
+	}
 	if n == 0 {
 		return nil
 	}

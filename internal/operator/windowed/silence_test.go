@@ -132,3 +132,33 @@ func TestSilenceIsForEventTime(t *testing.T) {
 		}
 	}
 }
+
+// A record from the future must not close the time until then.
+func TestSilenceLeavesWindowsOfTheFutureOpen(t *testing.T) {
+	for _, a := range []window.Assigner{window.Tumbling(ms(10)), window.Sliding(ms(10), ms(5)), window.Session(ms(4))} {
+		h := openHarness(t, silentCount(a, 0))
+		must(t, h.process(at("a", 1, 1_000_000)...))
+		must(t, h.clock.set(1000))
+		if got, late := fired(h); len(got) == 0 || late > 0 {
+			t.Fatalf("%v: silence closed %q with %d late records", a, got, late)
+		}
+		must(t, h.process(at("a", 501, 502)...))
+		if got, late := fired(h); len(got) > 0 || late > 0 {
+			t.Errorf("%v: after silence records were late (%d) or fired %q because of one from the future", a, late, got)
+		}
+		must(t, h.op.Watermark(2_000_000))
+		if got, late := fired(h); len(got) < 2 || late > 0 {
+			t.Errorf("%v: at the end fired %q with %d late records", a, got, late)
+		}
+	}
+}
+
+func TestSilenceAndTriggerDoNotCombine(t *testing.T) {
+	s := Spec[string, element]{
+		Options: Options{Assigner: window.Tumbling(ms(10)), CloseAfterSilence: 1},
+		Trigger: window.ForElements[element](window.CountTrigger(3)),
+	}
+	if err := s.Validate(); err == nil {
+		t.Error("a trigger that silence would pass over was accepted")
+	}
+}
