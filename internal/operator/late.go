@@ -17,7 +17,6 @@ type LateRecords struct {
 	samples []metric.LateRecord
 }
 
-
 // Add notes a record that came too late; dropped says that it went to no late output.
 func (l *LateRecords) Add[K any](key K, timestamp, watermark int64, origin connector.Origin, dropped bool) {
 	l.count++
