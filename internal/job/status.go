@@ -89,6 +89,11 @@ type LateSample struct {
 	Offset    int64
 }
 
+// Behind returns how far the record was behind the watermark.
+func (s LateSample) Behind() time.Duration {
+	return time.Duration(s.Watermark-s.Timestamp) * time.Millisecond
+}
+
 // SplitStatus is one split of a source subtask.
 type SplitStatus struct {
 	ID               string

@@ -16,9 +16,6 @@ type LateRecord struct {
 	Origin    connector.Origin
 }
 
-// Behind returns how far the record was behind the watermark, in milliseconds.
-func (r LateRecord) Behind() int64 { return r.Watermark - r.Timestamp }
-
 // LateLog counts the late records of one operator by split, and keeps the latest. It
 // is written in batches, only when there are late records.
 type LateLog struct {
