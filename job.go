@@ -5,8 +5,8 @@ import (
 
 	"github.com/lowwater/lowwater/internal/graph"
 	"github.com/lowwater/lowwater/internal/job"
-	"github.com/lowwater/lowwater/internal/metric"
 	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/status"
 )
 
 // OperatorError is an error of one operator or of the user function in it. Its
@@ -21,39 +21,17 @@ type Panic = operator.Panic
 // it started.
 type Warning = graph.Warning
 
-// JobStatus is what a running job looks like at one moment: every vertex, subtask,
-// operator and split with its watermark and counters.
-type JobStatus = job.Status
+// JobStatus is what a running job looks like at one moment; see package status.
+type JobStatus = status.Job
 
 // The parts of a JobStatus, from the whole to the detail.
 type (
-	VertexStatus   = job.VertexStatus
-	SubtaskStatus  = job.SubtaskStatus
-	OperatorStatus = job.OperatorStatus
-	SplitStatus    = job.SplitStatus
-	LateCount      = job.LateCount
-	LateSample     = job.LateSample
-)
-
-// SplitState says how a split takes part in event time.
-type SplitState = metric.SplitState
-
-// Active splits hold the watermark back, idle ones do not; paused ones are ahead of their
-// alignment group; finished ones were read to their end.
-const (
-	SplitActive   = metric.SplitActive
-	SplitIdle     = metric.SplitIdle
-	SplitPaused   = metric.SplitPaused
-	SplitFinished = metric.SplitFinished
-)
-
-// IdleReason says what declared a split idle: a timeout or the broker's knowledge.
-type IdleReason = metric.IdleReason
-
-const (
-	NotIdle       = metric.NotIdle
-	IdleByTimeout = metric.IdleByTimeout
-	IdleByBroker  = metric.IdleByBroker
+	VertexStatus   = status.Vertex
+	SubtaskStatus  = status.Subtask
+	OperatorStatus = status.Operator
+	SplitStatus    = status.Split
+	LateCount      = status.LateCount
+	LateSample     = status.LateSample
 )
 
 // ErrStopTimeout is returned when a graceful stop took longer than WithStopTimeout

@@ -25,6 +25,7 @@ import (
 	"github.com/lowwater/lowwater/format/json"
 	"github.com/lowwater/lowwater/internal/kafkatest"
 	"github.com/lowwater/lowwater/kafka"
+	"github.com/lowwater/lowwater/status"
 	"github.com/lowwater/lowwater/window"
 )
 
@@ -341,7 +342,7 @@ func TestBrokerIdleness(t *testing.T) {
 			t.Errorf("%d windows fired although the broker knows that nothing was appended", n)
 		}
 		quiet := splits(job)["readings-1"]
-		if quiet.State != lowwater.SplitIdle || quiet.IdleBy != lowwater.IdleByBroker {
+		if quiet.State != status.SplitIdle || quiet.IdleBy != status.IdleByBroker {
 			t.Errorf("the quiet split is %v by %q", quiet.State, quiet.IdleBy)
 		}
 
@@ -369,7 +370,7 @@ func TestBrokerIdleness(t *testing.T) {
 		if n := len(panes.Values()); n != before {
 			t.Errorf("windows went on firing (%d, then %d) although nobody knows the end of partition 1", before, n)
 		}
-		if s := splits(job)["readings-1"]; s.State != lowwater.SplitActive {
+		if s := splits(job)["readings-1"]; s.State != status.SplitActive {
 			t.Errorf("a split whose broker does not answer is %v by %q", s.State, s.IdleBy)
 		}
 		stop(t, job)

@@ -17,7 +17,7 @@ import (
 	"github.com/lowwater/lowwater"
 	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/eventtime"
-	"github.com/lowwater/lowwater/internal/metric"
+	"github.com/lowwater/lowwater/status"
 )
 
 // TestStatus looks at a job in the middle of its input and at its end.
@@ -75,7 +75,7 @@ func TestStatus(t *testing.T) {
 		if end.Running || sink.RecordsIn != 2 || sink.CurrentInputWatermark != eventtime.MaxTimestamp {
 			t.Errorf("at the end: running %v, %d panes at the sink, watermark %d", end.Running, sink.RecordsIn, sink.CurrentInputWatermark)
 		}
-		if state := end.Vertices[0].Subtasks[1].Operators[0].Splits[0].State; state != metric.SplitFinished {
+		if state := end.Vertices[0].Subtasks[1].Operators[0].Splits[0].State; state != status.SplitFinished {
 			t.Errorf("a split is %v at the end", state)
 		}
 	})

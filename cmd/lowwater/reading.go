@@ -9,6 +9,7 @@ import (
 
 	"github.com/lowwater/lowwater"
 	"github.com/lowwater/lowwater/eventtime"
+	"github.com/lowwater/lowwater/status"
 )
 
 // reading is what a job's status says at one moment.
@@ -106,7 +107,7 @@ func (r *run) inputs(subtask int, source lowwater.OperatorStatus) []input {
 	var list []input
 	for _, s := range source.Splits {
 		list = append(list, input{
-			name: r.broker.split(s.ID), topic: source.Name, subtask: subtask, state: s.State.String(), idle: s.State == lowwater.SplitIdle,
+			name: r.broker.split(s.ID), topic: source.Name, subtask: subtask, state: s.State.String(), idle: s.State == status.SplitIdle,
 			records: s.Records, next: s.CurrentOffset, end: s.EndOffset, watermark: s.CurrentWatermark,
 		})
 	}

@@ -33,7 +33,7 @@ var house = [][]string{
 	{"internal/keyed"},
 	{"internal/progress"},
 	{"internal/metric"},
-	{"connector", "state", "window", "eventtime"},
+	{"connector", "state", "status", "window", "eventtime"},
 	{"internal/invariants"}, // assertions that every room may use
 }
 

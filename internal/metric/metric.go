@@ -113,35 +113,6 @@ func (t *Timer) Total() time.Duration {
 	return time.Duration(total)
 }
 
-// SplitState says how a split takes part in event time.
-type SplitState int32
-
-const (
-	SplitActive SplitState = iota
-	SplitIdle
-	SplitPaused
-	SplitFinished
-)
-
-func (s SplitState) String() string {
-	return [...]string{"active", "idle", "paused", "finished"}[s]
-}
-
-// IdleReason says what declared a split idle.
-type IdleReason int32
-
-const (
-	NotIdle IdleReason = iota
-	// IdleByTimeout: no record for longer than the idle timeout.
-	IdleByTimeout
-	// IdleByBroker: read to the end, and nothing appended for long enough.
-	IdleByBroker
-)
-
-func (r IdleReason) String() string {
-	return [...]string{"", "timeout", "broker"}[r]
-}
-
 // Split is the numbers of one split in a source subtask.
 type Split struct {
 	ID string

@@ -3,19 +3,15 @@ package metric
 import (
 	"slices"
 	"sync"
+
+	"github.com/lowwater/lowwater/status"
 )
 
 // Sampled counts records of a kind that deserves attention, and describes the latest
 // of them. It takes a lock: not once a record, where there may be many.
 type Sampled struct {
 	mu sync.Mutex
-	v  Sample
-}
-
-// Sample is a count with descriptions of the latest, oldest first.
-type Sample struct {
-	Count  int64
-	Latest []string
+	v  status.Sample
 }
 
 const maxSamples = 20
@@ -32,10 +28,10 @@ func (s *Sampled) Add(n int64, descriptions ...string) {
 }
 
 // Value returns the count and the latest descriptions.
-func (s *Sampled) Value() Sample {
+func (s *Sampled) Value() status.Sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Sample{s.v.Count, slices.Clone(s.v.Latest)}
+	return status.Sample{Count: s.v.Count, Latest: slices.Clone(s.v.Latest)}
 }
 
 // Drop counts a record that the operator did not pass on, under a reason such as
@@ -60,10 +56,10 @@ func (o *Operator) dropped(reason string) *Sampled {
 }
 
 // Drops returns what Drop counted, by reason.
-func (o *Operator) Drops() map[string]Sample {
+func (o *Operator) Drops() map[string]status.Sample {
 	o.dropsMu.Lock()
 	defer o.dropsMu.Unlock()
-	out := make(map[string]Sample, len(o.drops))
+	out := make(map[string]status.Sample, len(o.drops))
 	for reason, s := range o.drops {
 		out[reason] = s.Value()
 	}

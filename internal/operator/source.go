@@ -10,6 +10,7 @@ import (
 	"github.com/lowwater/lowwater/eventtime"
 	"github.com/lowwater/lowwater/internal/metric"
 	"github.com/lowwater/lowwater/internal/progress"
+	"github.com/lowwater/lowwater/status"
 )
 
 const (
@@ -123,7 +124,7 @@ func (s *sourceOperator[T]) every(interval int64, f func(now int64) error) {
 	s.rt.Timers.At(s.rt.Timers.Now()+interval, again)
 }
 
-func (s *sourceOperator[T]) splitState(id string, state metric.SplitState) {
+func (s *sourceOperator[T]) splitState(id string, state status.SplitState) {
 	sp := s.splits[id]
 	sp.metrics.State.Set(int64(state))
 	sp.metrics.IdleBy.Set(int64(sp.IdleBy()))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/eventtime"
-	"github.com/lowwater/lowwater/internal/metric"
+	"github.com/lowwater/lowwater/status"
 )
 
 // polled is a source whose reader does at each Poll what the test says.
@@ -164,7 +164,7 @@ func TestSourceFinishesSplits(t *testing.T) {
 	must(t, op.EndOfInput())
 	out.expect(t, "idle false", fmt.Sprint("watermark ", eventtime.MaxTimestamp))
 	splits := rt.Metrics.Splits.All()
-	if a, b := metric.SplitState(splits[0].State.Value()), metric.SplitState(splits[1].State.Value()); a != metric.SplitFinished || b != metric.SplitIdle {
+	if a, b := status.SplitState(splits[0].State.Value()), status.SplitState(splits[1].State.Value()); a != status.SplitFinished || b != status.SplitIdle {
 		t.Errorf("the splits are %v and %v, want finished and idle", a, b)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lowwater/lowwater/eventtime"
-	"github.com/lowwater/lowwater/internal/metric"
+	"github.com/lowwater/lowwater/status"
 )
 
 // events is an Output that remembers.
@@ -73,7 +73,7 @@ func TestQuietSplitDoesNotHoldTheWatermark(t *testing.T) {
 	b.SetQuiet(true)
 	periodic(t, s, 400)
 	expect(t, out, "watermark 100")
-	if b.State() != metric.SplitIdle || b.IdleBy() != metric.IdleByBroker {
+	if b.State() != status.SplitIdle || b.IdleBy() != status.IdleByBroker {
 		t.Errorf("the quiet split is %v by %q", b.State(), b.IdleBy())
 	}
 
@@ -81,7 +81,7 @@ func TestQuietSplitDoesNotHoldTheWatermark(t *testing.T) {
 	a.OnBatch([]int{1}, []int64{201})
 	periodic(t, s, 600)
 	expect(t, out)
-	if b.State() != metric.SplitActive || b.IdleBy() != metric.NotIdle {
+	if b.State() != status.SplitActive || b.IdleBy() != status.NotIdle {
 		t.Errorf("a split that nobody knows anything of is %v by %q", b.State(), b.IdleBy())
 	}
 
@@ -141,13 +141,13 @@ func TestTimeoutAndBrokerKnowledgeCombine(t *testing.T) {
 		a.OnBatch([]int{1}, []int64{101 + now})
 		periodic(t, s, now)
 	}
-	if b.IdleBy() != metric.IdleByTimeout {
+	if b.IdleBy() != status.IdleByTimeout {
 		t.Errorf("the silent split is idle by %q, want the timeout", b.IdleBy())
 	}
 	b.SetQuiet(true)
 	a.SetQuiet(true)
 	periodic(t, s, 2200)
-	if a.IdleBy() != metric.IdleByBroker {
+	if a.IdleBy() != status.IdleByBroker {
 		t.Errorf("the quiet split is idle by %q, want the broker", a.IdleBy())
 	}
 	if got := out.take(); got[len(got)-1] != "idle true" {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/eventtime"
-	"github.com/lowwater/lowwater/internal/metric"
+	"github.com/lowwater/lowwater/status"
 )
 
 // DefaultAlignmentSamples is Flink's pipeline.watermark-alignment.buffer-size.
@@ -32,8 +32,8 @@ type SourceConfig struct {
 	// Needed if the strategy aligns.
 	Report func(watermark int64)
 	// SplitState, if not nil, is told about every change of a split's state,
-	// the last being metric.SplitFinished.
-	SplitState func(splitID string, state metric.SplitState)
+	// the last being status.SplitFinished.
+	SplitState func(splitID string, state status.SplitState)
 }
 
 // Source is the event time of one source subtask (spec watermarks 5, and the
@@ -148,7 +148,7 @@ func (s *Source[T]) ReleaseSplit(sp *Split[T]) {
 	delete(s.byID, sp.id)
 	i := slices.Index(s.splits, sp)
 	s.splits = slices.Delete(s.splits, i, i+1)
-	sp.setState(metric.SplitFinished)
+	sp.setState(status.SplitFinished)
 }
 
 // Split returns the registered split of that id, nil if there is none.

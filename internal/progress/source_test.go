@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lowwater/lowwater/eventtime"
-	"github.com/lowwater/lowwater/internal/metric"
 	"github.com/lowwater/lowwater/internal/progress"
+	"github.com/lowwater/lowwater/status"
 )
 
 // bounded is the strategy of most tests: 5 ms out of order, idle after 100 ms.
@@ -95,12 +95,12 @@ func TestSplitStates(t *testing.T) {
 	var reader pauser
 	source := newTestSource(t, aligned(), progress.SourceConfig{
 		Pauser:     &reader,
-		SplitState: func(id string, s metric.SplitState) { states.add("%s %s", id, s) },
+		SplitState: func(id string, s status.SplitState) { states.add("%s %s", id, s) },
 	}, &trace{})
 	a, b := addSplit(t, source, "a"), addSplit(t, source, "b")
 	must(t, a.EmitWatermark(100))
 	must(t, source.MaxAllowed(50, 10))
-	if !a.Paused() || a.State() != metric.SplitPaused || a.Watermark() != 100 || b.State() != metric.SplitActive {
+	if !a.Paused() || a.State() != status.SplitPaused || a.Watermark() != 100 || b.State() != status.SplitActive {
 		t.Errorf("a is %s at %d, b is %s", a.State(), a.Watermark(), b.State())
 	}
 	must(t, a.MarkIdle())

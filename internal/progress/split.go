@@ -2,7 +2,7 @@ package progress
 
 import (
 	"github.com/lowwater/lowwater/eventtime"
-	"github.com/lowwater/lowwater/internal/metric"
+	"github.com/lowwater/lowwater/status"
 )
 
 // lane is one way for records through a source subtask: a generator, its idle
@@ -27,7 +27,7 @@ type Split[T any] struct {
 	output  *SplitOutput
 	sampler Sampler
 	paused  bool
-	state   metric.SplitState
+	state   status.SplitState
 }
 
 // CanBatch reports whether OnBatch may be used: the generator emits nothing on
@@ -105,14 +105,14 @@ func (sp *Split[T]) wakeUp() {
 }
 
 // IdleBy says what declared the split idle.
-func (sp *Split[T]) IdleBy() metric.IdleReason {
+func (sp *Split[T]) IdleBy() status.IdleReason {
 	switch {
 	case !sp.output.Idle():
-		return metric.NotIdle
+		return status.NotIdle
 	case sp.generator.quiet:
-		return metric.IdleByBroker
+		return status.IdleByBroker
 	default:
-		return metric.IdleByTimeout
+		return status.IdleByTimeout
 	}
 }
 
@@ -124,7 +124,7 @@ func (sp *Split[T]) Watermark() int64 { return sp.output.Watermark() }
 
 // State says how the split takes part: idle, paused by alignment, or active.
 // Idle wins, because then the split does not hold the watermark back.
-func (sp *Split[T]) State() metric.SplitState { return sp.state }
+func (sp *Split[T]) State() status.SplitState { return sp.state }
 
 // Paused reports whether alignment has paused the split at the reader.
 func (sp *Split[T]) Paused() bool { return sp.paused }
@@ -143,15 +143,15 @@ func (sp *Split[T]) changed() {
 func (sp *Split[T]) updateState() {
 	switch {
 	case sp.output.Idle():
-		sp.setState(metric.SplitIdle)
+		sp.setState(status.SplitIdle)
 	case sp.paused:
-		sp.setState(metric.SplitPaused)
+		sp.setState(status.SplitPaused)
 	default:
-		sp.setState(metric.SplitActive)
+		sp.setState(status.SplitActive)
 	}
 }
 
-func (sp *Split[T]) setState(state metric.SplitState) {
+func (sp *Split[T]) setState(state status.SplitState) {
 	if sp.state == state {
 		return
 	}

@@ -1,0 +1,134 @@
+// Package status is what a running job looks like at one moment: its vertices, subtasks,
+// operators and splits, with their watermarks and counters.
+//
+// It holds types only. A job's status comes from its method Status; nothing here measures.
+// Watermarks and event times are milliseconds since the epoch; eventtime.MinTimestamp means
+// none yet.
+package status
+
+import "time"
+
+// Job is what a job looks like at one moment.
+type Job struct {
+	Name     string
+	Started  time.Time
+	Running  bool
+	Vertices []Vertex
+}
+
+// Vertex is one vertex of the plan.
+type Vertex struct {
+	Name        string
+	Parallelism int
+	Subtasks    []Subtask
+}
+
+// Subtask is one subtask: where its time went since it started, and its
+// operators from the head on.
+type Subtask struct {
+	Busy, Idle, SoftBackPressured, HardBackPressured time.Duration
+	Operators                                        []Operator
+}
+
+// Operator is one operator in one subtask. Watermarks are in milliseconds;
+// eventtime.MinTimestamp means none yet.
+type Operator struct {
+	Name                   string
+	UID                    string
+	RecordsIn              int64
+	RecordsOut             int64
+	CurrentInputWatermark  int64
+	CurrentOutputWatermark int64
+	// Idle says that the operator has announced to those behind it that it is idle, so
+	// that its watermark does not hold theirs back.
+	Idle               bool
+	LateRecords        int64
+	LateRecordsDropped int64
+	// LateBySplit counts late records by the split they were read from, LateSamples
+	// are the latest of them, oldest first.
+	LateBySplit []LateCount
+	LateSamples []LateSample
+	// Drops are the records that were not passed on, by reason.
+	Drops map[string]Sample
+	// Future is the records too far ahead of the wall clock to move the watermark of an
+	// operator that assigns them; for sources see the splits.
+	Future Sample
+	Splits []Split
+}
+
+// LateCount is the late records of one split; its names are empty if the split is
+// unknown.
+type LateCount struct {
+	Source string
+	Split  string
+	Count  int64
+}
+
+// LateSample is one late record. Times are in milliseconds.
+type LateSample struct {
+	Timestamp int64
+	Watermark int64
+	Key       string
+	Source    string
+	Split     string
+	Offset    int64
+}
+
+// Behind returns how far the record was behind the watermark.
+func (s LateSample) Behind() time.Duration {
+	return time.Duration(s.Watermark-s.Timestamp) * time.Millisecond
+}
+
+// Split is one split of a source subtask.
+type Split struct {
+	ID               string
+	State            SplitState
+	IdleBy           IdleReason
+	Records          int64
+	CurrentWatermark int64
+	// CurrentOffset is the next offset to read, EndOffset the split's end as last
+	// heard; -1 while unknown.
+	CurrentOffset int64
+	EndOffset     int64
+	// LastRecordAt is zero if the split has had no record.
+	LastRecordAt time.Time
+	// LastEventTime is the largest event time seen.
+	LastEventTime int64
+	// Future is the records too far ahead of the wall clock to move the watermark.
+	Future Sample
+}
+
+// SplitState says how a split takes part in event time.
+type SplitState int32
+
+const (
+	SplitActive SplitState = iota
+	SplitIdle
+	SplitPaused
+	SplitFinished
+)
+
+func (s SplitState) String() string {
+	return [...]string{"active", "idle", "paused", "finished"}[s]
+}
+
+// IdleReason says what declared a split idle.
+type IdleReason int32
+
+const (
+	NotIdle IdleReason = iota
+	// IdleByTimeout: no record for longer than the idle timeout.
+	IdleByTimeout
+	// IdleByBroker: read to the end, and nothing appended for long enough.
+	IdleByBroker
+)
+
+func (r IdleReason) String() string {
+	return [...]string{"", "timeout", "broker"}[r]
+}
+
+// Sample is a count with descriptions of the latest, oldest first.
+type Sample struct {
+	Count  int64
+	Latest []string
+}
