@@ -321,7 +321,11 @@ func (s *sourceOperator[T]) measure(sp *sourceSplit[T], b *connector.Batch[T]) (
 	}
 	m.LastEventTime.Set(max(latest, m.LastEventTime.Value()))
 	m.NumRecordsIn.Add(int64(b.Len()))
-	m.CurrentOffset.Set(b.Origins[b.Len()-1].Offset() + 1)
+	next := b.Origins[b.Len()-1].Offset() + 1
+	m.CurrentOffset.Set(next)
+	if end := m.EndOffset.Value(); end >= 0 && end < next {
+		m.EndOffset.Set(next) // the end was heard of before these records
+	}
 	m.LastRecordAt.Set(s.rt.Timers.Now())
 	s.rt.Metrics.NumRecordsIn.Add(int64(b.Len()))
 	return latest
