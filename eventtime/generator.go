@@ -83,3 +83,23 @@ func (noWatermarks[T]) OnEvent(T, int64, WatermarkOutput) {}
 func (noWatermarks[T]) OnBatch([]T, []int64)              {}
 func (noWatermarks[T]) OnPeriodicEmit(WatermarkOutput)    {}
 func (noWatermarks[T]) EventDriven()                      {}
+
+// rowWatermarks emits the largest watermark of its rows.
+type rowWatermarks[T any] struct {
+	watermark func(T) (int64, bool)
+	largest   int64
+}
+
+func (g *rowWatermarks[T]) OnEvent(value T, _ int64, _ WatermarkOutput) {
+	if t, ok := g.watermark(value); ok {
+		g.largest = max(g.largest, t)
+	}
+}
+
+func (g *rowWatermarks[T]) OnBatch(values []T, _ []int64) {
+	for _, v := range values {
+		g.OnEvent(v, 0, nil)
+	}
+}
+
+func (g *rowWatermarks[T]) OnPeriodicEmit(out WatermarkOutput) { out.EmitWatermark(g.largest) }

@@ -20,6 +20,7 @@ const DefaultAlignmentInterval = time.Second
 type WatermarkStrategy[T any] struct {
 	name         string
 	newGenerator func() WatermarkGenerator[T]
+	rowWatermark func(T) (int64, bool)
 	assigner     func(T, RecordTime) int64
 	idleness     time.Duration
 	broker       time.Duration
@@ -59,6 +60,24 @@ func ForBoundedOutOfOrderness[T any](bound time.Duration) WatermarkStrategy[T] {
 func ForMonotonousTimestamps[T any]() WatermarkStrategy[T] {
 	s := ForBoundedOutOfOrderness[T](0)
 	s.name = "monotonous-timestamps"
+	return s
+}
+
+// ForRowWatermarks takes the watermark from the records themselves, as SQL's WATERMARK FOR
+// does: watermark returns the one that a record stands for, in milliseconds and exactly (no
+// millisecond is subtracted), or false if it has none. In a source the largest so far is
+// emitted periodically (spec watermarks 10.2). Behind a source it is Flink's SQL
+// operator: it starts at 0, emits at once when the watermark has grown by more than the
+// auto-watermark interval, and passes statuses from upstream on (10.5).
+func ForRowWatermarks[T any](watermark func(value T) (millis int64, ok bool)) WatermarkStrategy[T] {
+	s := WatermarkStrategy[T]{
+		name:         "row watermarks",
+		rowWatermark: watermark,
+		newGenerator: func() WatermarkGenerator[T] { return &rowWatermarks[T]{watermark: watermark, largest: MinTimestamp} },
+	}
+	if watermark == nil {
+		s.fail("ForRowWatermarks(nil): a function is needed")
+	}
 	return s
 }
 
@@ -187,6 +206,9 @@ func (s WatermarkStrategy[T]) Validate() error {
 
 // EmitsNothing reports whether the strategy is NoWatermarks.
 func (s WatermarkStrategy[T]) EmitsNothing() bool { return s.name == noWatermarksName }
+
+// RowWatermark returns the function given to ForRowWatermarks, nil for other strategies.
+func (s WatermarkStrategy[T]) RowWatermark() func(T) (int64, bool) { return s.rowWatermark }
 
 // NewGenerator returns a new generator. The strategy must be valid.
 func (s WatermarkStrategy[T]) NewGenerator() WatermarkGenerator[T] { return s.newGenerator() }

@@ -22,6 +22,9 @@ type timestamps[T any] struct {
 
 // NewTimestamps returns the operator of AssignTimestampsAndWatermarks.
 func NewTimestamps[T any](strategy eventtime.WatermarkStrategy[T]) Operator {
+	if row := strategy.RowWatermark(); row != nil {
+		return &rowWatermarks[T]{strategy: strategy, watermark: row, assign: strategy.TimestampAssigner()}
+	}
 	return &timestamps[T]{strategy: strategy, assign: strategy.TimestampAssigner(), future: newFutureLimit(strategy)}
 }
 
