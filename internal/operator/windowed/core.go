@@ -31,7 +31,7 @@ type core[K comparable, T, A any] struct {
 	// or what silence has closed beyond it.
 	watermark int64
 	closed    int64
-	alarm     alarm
+	alarm     operator.Alarm
 	silence   silence
 	// bySilence is set while windows fire because of silence.
 	bySilence bool
@@ -55,7 +55,7 @@ func (c *core[K, T, A]) open(rt *operator.Runtime, out operator.Output, fire fun
 	c.context = &Context[K]{Element: operator.NewElement(rt, out)}
 	c.results.openResults(c.context, out)
 	c.openLate()
-	c.alarm = alarm{timers: rt.Timers, fire: fire}
+	c.alarm = operator.NewAlarm(rt.Timers, fire)
 	c.closed = math.MinInt64
 	c.silence = silence{after: c.CloseAfterSilence, close: onSilence, timers: rt.Timers}
 	return nil
@@ -157,40 +157,8 @@ func (c *core[K, T, A]) lost(windows int) error {
 }
 
 func (c *core[K, T, A]) Close() error {
-	c.alarm.stop()
+	c.alarm.Stop()
 	c.silence.stop()
 	c.tellTotal()
 	return nil
-}
-
-// alarm is one timer of the clock, set to the earliest of many instants.
-type alarm struct {
-	timers operator.ProcessingTime
-	fire   func(now int64) error
-	at     int64
-	cancel func()
-}
-
-// setAfter makes the alarm go off when the clock shows more than t, unless it
-// will go off before anyway. So a window fires one millisecond after its last
-// one, which is when Flink's timers do (spec windows 4).
-func (a *alarm) setAfter(t int64) {
-	if a.cancel != nil {
-		if a.at <= t+1 {
-			return
-		}
-		a.cancel()
-	}
-	a.at = t + 1
-	a.cancel = a.timers.At(a.at, func(now int64) error {
-		a.cancel = nil
-		return a.fire(now)
-	})
-}
-
-func (a *alarm) stop() {
-	if a.cancel != nil {
-		a.cancel()
-		a.cancel = nil
-	}
 }

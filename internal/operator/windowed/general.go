@@ -266,7 +266,7 @@ func (o *general[K, T, A]) onClock(now int64) error {
 
 func (o *general[K, T, A]) setAlarm() {
 	if at, ok := o.service.Processing.Next(); ok {
-		o.alarm.setAfter(at)
+		o.alarm.SetAfter(at)
 	}
 }
 

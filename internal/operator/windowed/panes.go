@@ -61,7 +61,7 @@ func (o *panes[K, T, A]) addNow(b *keyedBatch[K, T], now int64) error {
 		o.router.add([]*pane[K, A]{o.pane(w)}, b.Hashes, b.Keys, b.Values)
 	}
 	if len(o.live) > 0 {
-		o.alarm.setAfter(o.live[0].max)
+		o.alarm.SetAfter(o.live[0].max)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (o *panes[K, T, A]) onClock(now int64) error {
 	}
 	o.drop(n)
 	if len(o.live) > 0 {
-		o.alarm.setAfter(o.live[0].max)
+		o.alarm.SetAfter(o.live[0].max)
 	}
 	return o.flush()
 }

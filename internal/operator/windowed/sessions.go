@@ -184,7 +184,7 @@ func (o *sessions[K, T, A]) onClock(now int64) error {
 
 func (o *sessions[K, T, A]) setAlarm() {
 	if o.processingTime && len(o.ends) > 0 {
-		o.alarm.setAfter(o.ends[0].at)
+		o.alarm.SetAfter(o.ends[0].at)
 	}
 }
 

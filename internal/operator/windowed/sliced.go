@@ -163,7 +163,7 @@ func (o *sliced[K, T, A]) onClock(now int64) error {
 
 func (o *sliced[K, T, A]) setAlarm() {
 	if k, _, ok := o.nextWindow(o.layout.after(o.done), 0); ok {
-		o.alarm.setAfter(o.layout.maxTimestamp(k))
+		o.alarm.SetAfter(o.layout.maxTimestamp(k))
 	}
 }
 
