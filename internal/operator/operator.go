@@ -16,6 +16,7 @@ import (
 	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/metric"
+	"github.com/lowwater/lowwater/internal/snapshot"
 )
 
 // Operator is the logic of one node in one subtask. All methods are called by
@@ -45,6 +46,31 @@ type Operator interface {
 // Finish) and when the job is stopped gracefully, but not when it is cancelled.
 type Flusher interface {
 	Flush() error
+}
+
+// Stateful is implemented by operators, and sources, that keep something over a
+// restart. What an earlier run kept is in Runtime.Restored when Open is called.
+type Stateful interface {
+	// Snapshot is called at a barrier, when everything before it has been processed
+	// and nothing behind it has. The task stands still meanwhile: what takes time
+	// belongs into w.Later.
+	Snapshot(w snapshot.Writer) error
+}
+
+// BeforeBarrier is implemented by operators that emit something before a barrier, or
+// have the outside make sure of what they hold.
+type BeforeBarrier interface {
+	// PrepareBarrier is called before Snapshot; what it emits is before the barrier.
+	PrepareBarrier(checkpoint int64) error
+}
+
+// CheckpointListener is implemented by operators that act when a checkpoint can be
+// relied on.
+type CheckpointListener interface {
+	// CheckpointCompleted tells that the checkpoint is stored as a whole, and so are
+	// all before it for what they mean to the operator. Not every completed checkpoint
+	// is told of, but a later one will be.
+	CheckpointCompleted(checkpoint int64) error
 }
 
 // BackPressured is implemented by operators whose idle clocks stand still under back
@@ -126,6 +152,10 @@ type Runtime struct {
 	// operator's own goroutines: any may call it, and it waits while the subtask's
 	// mailbox is full. It reports false if ctx or the subtask ended before.
 	Post func(ctx context.Context, f func() error) bool
+	// Checkpointing says that barriers will come.
+	Checkpointing bool
+	// Restored is what the operator is restored from, nil if there is nothing.
+	Restored snapshot.Reader
 	// Splits numbers the splits of all sources of the job.
 	Splits *SplitRegistry
 	// WatermarkInterval is the time between two periodic calls of a watermark
