@@ -23,7 +23,10 @@ var house = [][]string{
 		"internal/rest",
 		"web", // the Web UI's embedded build, which only internal/rest serves
 	},
-	{"internal/why"},
+	{
+		"internal/why",
+		"internal/gaps", // the gaps and the disorder of a topic, from its records
+	},
 	{"internal/job"},
 	{"internal/checkpoint"},
 	{"internal/graph"},
@@ -31,6 +34,8 @@ var house = [][]string{
 	{"internal/operator"},
 	{"internal/exchange"},
 	{"internal/keyed"},
+	{"internal/codec"},    // state as bytes; formats for the outside are format's
+	{"internal/snapshot"}, // words between operators and checkpoints, which must not know each other
 	{"internal/progress"},
 	{"internal/metric"},
 	{"connector", "state", "status", "window", "eventtime"},
