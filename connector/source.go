@@ -131,6 +131,21 @@ type SplitPositions interface {
 	Positions(yield func(splitID string, next, end int64))
 }
 
+// PartitionSplit is implemented by splits that are a partition of a topic, for metrics that
+// show both.
+type PartitionSplit interface {
+	Split
+	TopicPartition() (topic string, partition int32)
+}
+
+// OffsetCommitter is implemented by readers that commit positions to the outside, for
+// metrics that show them.
+type OffsetCommitter interface {
+	// Committed calls yield for each split with the offset last committed, -1 if there
+	// is none.
+	Committed(yield func(splitID string, offset int64))
+}
+
 // EndReporter is implemented by readers that hear from the outside where their splits
 // end, which honest idleness needs.
 type EndReporter interface {

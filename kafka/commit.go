@@ -35,6 +35,11 @@ func (f *fetcher) commit(ctx context.Context, committed *kadm.Offsets) {
 	err := kadm.NewClient(f.client).CommitAllOffsets(ctx, f.cfg.group, moved)
 	if err == nil {
 		moved.Each(committed.Add)
+		for _, s := range f.snapshot() {
+			if o, ok := moved.Lookup(s.Topic, s.Partition); ok {
+				s.committed.Store(o.At)
+			}
+		}
 		return
 	}
 	if ctx.Err() != context.Canceled && f.seldom.allow("commit") {

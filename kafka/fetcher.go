@@ -63,7 +63,9 @@ type split struct {
 	// next is the offset after the last record handed to the engine, end the
 	// partition's end as last heard, -1 if unknown. paused and finished are
 	// written by the subtask's goroutine.
-	next, end        atomic.Int64
+	next, end atomic.Int64
+	// committed is the offset last committed to the group, -1 if none was.
+	committed        atomic.Int64
 	paused, finished atomic.Bool
 
 	tail tail // guarded by fetcher.mu
@@ -146,6 +148,7 @@ func (f *fetcher) add(splits []connector.Split) error {
 			return fmt.Errorf("kafka source: split %q is a %T, not a kafka.Split", cs.ID(), cs)
 		}
 		s := &split{Split: ks, id: ks.ID(), tail: tail{at: ks.Start}}
+		s.committed.Store(-1)
 		if s.Start < 0 {
 			return fmt.Errorf("kafka source: split %s starts at offset %d; want 0 or more", s.id, s.Start)
 		}

@@ -27,6 +27,8 @@ var (
 	_ connector.SplitPauser    = (*reader[int])(nil)
 	_ connector.SplitPositions = (*reader[int])(nil)
 	_ connector.EndReporter    = (*reader[int])(nil)
+
+	_ connector.OffsetCommitter = (*reader[int])(nil)
 )
 
 func newReader[T any](cfg *sourceConfig, decode decodeFunc[T], rt connector.ReaderRuntime) (connector.Reader[T], error) {
@@ -183,6 +185,13 @@ func (r *reader[T]) Positions(yield func(splitID string, next, end int64)) {
 		if !s.finished.Load() {
 			yield(s.id, s.next.Load(), s.end.Load())
 		}
+	}
+}
+
+// Committed implements connector.OffsetCommitter. It may be called from any goroutine.
+func (r *reader[T]) Committed(yield func(splitID string, offset int64)) {
+	for _, s := range r.snapshot() {
+		yield(s.id, s.committed.Load())
 	}
 }
 

@@ -19,10 +19,13 @@ type Split struct {
 	Bounded bool
 }
 
-var _ connector.Split = Split{}
+var _ connector.PartitionSplit = Split{}
 
 // ID returns topic and partition as Flink writes them, such as "orders-2".
 func (s Split) ID() string { return partition{s.Topic, s.Partition}.String() }
+
+// TopicPartition implements connector.PartitionSplit.
+func (s Split) TopicPartition() (topic string, partition int32) { return s.Topic, s.Partition }
 
 func (s Split) String() string {
 	stop := "no stop"

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lowwater/lowwater/status"
 )
 
 // Gauge is a number that is set by one goroutine and read by any.
@@ -54,8 +56,12 @@ type Operator struct {
 	// Future is the records too far ahead of the wall clock to move the watermark of
 	// an operator that assigns them; sources count by split.
 	Future Sampled
-	// Splits is what a source subtask reads at the moment.
+	// Source is a source's own numbers, Splits what its subtask reads at the moment.
+	Source Source
 	Splits SplitSet
+	// InputWatermarks are the last watermarks of each logical input of an operator with
+	// several; idleness plays no part in them.
+	InputWatermarks []Gauge
 
 	dropsMu sync.Mutex
 	drops   map[string]*Sampled
@@ -66,6 +72,7 @@ func NewOperator(name, uid string) *Operator {
 	o := &Operator{Name: name, UID: uid}
 	o.CurrentInputWatermark.Set(math.MinInt64)
 	o.CurrentOutputWatermark.Set(math.MinInt64)
+	o.Source.init()
 	return o
 }
 
@@ -116,7 +123,11 @@ func (t *Timer) Total() time.Duration {
 // Split is the numbers of one split in a source subtask.
 type Split struct {
 	ID string
-	_  pad
+	// Topic and Partition are set, before the split is shown to anyone, if that is what
+	// it is; otherwise Topic is empty.
+	Topic     string
+	Partition int32
+	_         pad
 
 	NumRecordsIn Counter
 	// CurrentWatermark is the split's own, in milliseconds.
@@ -125,13 +136,19 @@ type Split struct {
 	// last heard; -1 while unknown.
 	CurrentOffset Gauge
 	EndOffset     Gauge
+	// CommittedOffset is the offset last committed to the outside, -1 if none was.
+	CommittedOffset Gauge
 	// LastRecordAt is the wall clock at the last record, in milliseconds; 0 if
 	// there was none. LastEventTime is the largest event time.
 	LastRecordAt  Gauge
 	LastEventTime Gauge
-	// State is a SplitState, IdleBy an IdleReason.
-	State  Gauge
-	IdleBy Gauge
+	// State is a status.SplitState, IdleBy a status.IdleReason, StateSince the wall clock
+	// when that state began, in milliseconds.
+	State      Gauge
+	IdleBy     Gauge
+	StateSince Gauge
+	// times is the time in each state up to finished.
+	times [status.SplitFinished]Timer
 	// Future is the records too far ahead of the wall clock to move the watermark.
 	Future Sampled
 	_      pad
@@ -163,5 +180,31 @@ func NewSplit(id string) *Split {
 	s.LastEventTime.Set(math.MinInt64)
 	s.CurrentOffset.Set(-1)
 	s.EndOffset.Set(-1)
+	s.CommittedOffset.Set(-1)
+	now := time.Now()
+	s.StateSince.Set(now.UnixMilli())
+	s.times[status.SplitActive].Start(now)
 	return s
 }
+
+// Enter notes that the split goes into a state, or into another kind of idleness.
+func (s *Split) Enter(state status.SplitState, by status.IdleReason) {
+	s.IdleBy.Set(int64(by))
+	previous := status.SplitState(s.State.Value())
+	if state == previous {
+		return
+	}
+	now := time.Now()
+	if previous < status.SplitFinished {
+		s.times[previous].Stop(now)
+	}
+	if state < status.SplitFinished {
+		s.times[state].Start(now)
+	}
+	s.State.Set(int64(state))
+	s.StateSince.Set(now.UnixMilli())
+}
+
+// TimeIn returns how long the split has been in a state, all times added up. Nobody counts
+// how long it has been finished.
+func (s *Split) TimeIn(state status.SplitState) time.Duration { return s.times[state].Total() }

@@ -126,8 +126,7 @@ func (s *sourceOperator[T]) every(interval int64, f func(now int64) error) {
 
 func (s *sourceOperator[T]) splitState(id string, state status.SplitState) {
 	sp := s.splits[id]
-	sp.metrics.State.Set(int64(state))
-	sp.metrics.IdleBy.Set(int64(sp.IdleBy()))
+	sp.metrics.Enter(state, sp.IdleBy())
 }
 
 func (s *sourceOperator[T]) periodic(now int64) (settled bool, err error) {
@@ -190,6 +189,14 @@ func (s *sourceOperator[T]) readPositions() (moved bool) {
 		m.CurrentOffset.Set(next)
 		m.EndOffset.Set(end)
 	})
+	if c, ok := s.reader.(connector.OffsetCommitter); ok {
+		c.Committed(func(id string, offset int64) {
+			if sp := s.splits[id]; sp != nil {
+				moved = moved || sp.metrics.CommittedOffset.Value() != offset
+				sp.metrics.CommittedOffset.Set(offset)
+			}
+		})
+	}
 	return moved
 }
 
@@ -198,6 +205,9 @@ func (s *sourceOperator[T]) AddSplits(splits []connector.Split) error {
 	for _, split := range splits {
 		id := split.ID()
 		m := metric.NewSplit(id)
+		if p, ok := split.(connector.PartitionSplit); ok {
+			m.Topic, m.Partition = p.TopicPartition()
+		}
 		sp := &sourceSplit[T]{number: s.rt.Splits.Number(s.rt.Node, s.rt.Name, id), metrics: m}
 		s.splits[id] = sp
 		var err error
@@ -221,6 +231,9 @@ func (s *sourceOperator[T]) Poll() (connector.PollStatus, error) {
 	if err != nil {
 		return status, err
 	}
+	if status == connector.NothingAvailable {
+		s.rt.Metrics.Source.IdlingStarted(s.rt.Timers.Now())
+	}
 	return status, s.deadLetters.Flush()
 }
 
@@ -231,6 +244,7 @@ func (s *sourceOperator[T]) BackPressure(soft, hard bool) {
 }
 
 func (s *sourceOperator[T]) MaxAllowed(limit int64) error {
+	s.rt.Metrics.Source.MaxDesiredWatermark(limit)
 	return s.progress.MaxAllowed(limit, s.rt.Timers.Now())
 }
 
@@ -328,6 +342,7 @@ func (s *sourceOperator[T]) measure(sp *sourceSplit[T], b *connector.Batch[T]) (
 	}
 	m.LastRecordAt.Set(s.rt.Timers.Now())
 	s.rt.Metrics.NumRecordsIn.Add(int64(b.Len()))
+	s.rt.Metrics.Source.RecordEmitted(b.Timestamps[b.Len()-1])
 	return latest
 }
 
@@ -427,6 +442,7 @@ func (s *sourceSignals[T]) Watermark(t int64) error {
 	if err := s.flush(); err != nil {
 		return err
 	}
+	s.rt.Metrics.Source.WatermarkEmitted(t)
 	return s.out.Watermark(t)
 }
 

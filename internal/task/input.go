@@ -3,6 +3,7 @@ package task
 import (
 	"github.com/lowwater/lowwater/eventtime"
 	"github.com/lowwater/lowwater/internal/exchange"
+	"github.com/lowwater/lowwater/internal/metric"
 	"github.com/lowwater/lowwater/internal/progress"
 )
 
@@ -27,8 +28,9 @@ type input struct {
 }
 
 // newInput builds the input of a task whose head gets what comes out as signals.
-// logical names the logical input of each channel of the inbox.
-func newInput(inbox *exchange.Inbox, logical []int, head progress.Output) *input {
+// logical names the logical input of each channel of the inbox. If there are several,
+// watermarks shows how far each is.
+func newInput(inbox *exchange.Inbox, logical []int, head progress.Output, watermarks []metric.Gauge) *input {
 	n := len(logical)
 	in := &input{
 		inbox: inbox, logical: logical, position: make([]int, n),
@@ -49,9 +51,24 @@ func newInput(inbox *exchange.Inbox, logical []int, head progress.Output) *input
 	}
 	combination := progress.NewCombination(len(channels), head)
 	for l, n := range channels {
-		in.valves = append(in.valves, progress.NewValve(n, progress.Current, combination.Input(l)))
+		out := combination.Input(l)
+		if l < len(watermarks) {
+			out = &measured{out, &watermarks[l]}
+		}
+		in.valves = append(in.valves, progress.NewValve(n, progress.Current, out))
 	}
 	return in
+}
+
+// measured shows the watermarks that one logical input lets through.
+type measured struct {
+	progress.Output
+	watermark *metric.Gauge
+}
+
+func (m *measured) Watermark(t int64) error {
+	m.watermark.Set(t)
+	return m.Output.Watermark(t)
 }
 
 // signal feeds a watermark or a status into the valve of its channel.

@@ -134,7 +134,7 @@ func (t *Task) build() {
 		t.meter.listeners = append(t.meter.listeners, t.source)
 		return
 	}
-	t.input = newInput(cfg.Inbox, cfg.Logical, &head{&t.chain})
+	t.input = newInput(cfg.Inbox, cfg.Logical, &head{&t.chain}, cfg.Nodes[0].Runtime.Metrics.InputWatermarks)
 }
 
 // head passes what comes out of the valves to the first operator.

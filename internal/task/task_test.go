@@ -235,7 +235,7 @@ func TestEventTimeEndsWhenItHasOnAllChannels(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			op := &recorder{}
 			op.Out = nowhere{}
-			in := newInput(exchange.NewInbox(len(tt.logical), 1), tt.logical, op)
+			in := newInput(exchange.NewInbox(len(tt.logical), 1), tt.logical, op, nil)
 			for _, s := range tt.signals {
 				s.message.Channel = int32(s.channel)
 				if err := in.signal(s.message); err != nil {

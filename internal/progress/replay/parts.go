@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lowwater/lowwater/eventtime"
+	"github.com/lowwater/lowwater/internal/metric"
 	"github.com/lowwater/lowwater/internal/progress"
 )
 
@@ -204,7 +205,7 @@ type metricsUnit struct {
 	noState
 	out    *log
 	now    int64
-	source *progress.SourceMetrics
+	source *metric.Source
 	inputs progress.InputWatermarks
 }
 
@@ -216,7 +217,7 @@ func newMetrics(setup json.RawMessage, _ progress.Rules, out *log) (unit, error)
 	return &metricsUnit{
 		out:    out,
 		now:    s.StartMs,
-		source: progress.NewSourceMetrics(),
+		source: metric.NewSource(),
 		inputs: progress.NewInputWatermarks(s.Inputs),
 	}, err
 }
