@@ -61,7 +61,10 @@ func TestStatus(t *testing.T) {
 			}},
 		}}
 		ignored := cmp.Options{
-			cmpopts.IgnoreFields(lowwater.SubtaskStatus{}, "Busy", "Idle", "SoftBackPressured", "HardBackPressured"),
+			cmpopts.IgnoreFields(lowwater.JobStatus{}, "Life"),
+			cmpopts.IgnoreFields(lowwater.SubtaskStatus{}, "Busy", "Idle", "SoftBackPressured", "HardBackPressured", "Life"),
+			cmpopts.IgnoreFields(lowwater.OperatorStatus{}, "Source"),
+			cmpopts.IgnoreFields(lowwater.SplitStatus{}, "StateSince", "ActiveFor", "CommittedOffset"),
 			cmpopts.EquateEmpty(),
 		}
 		if diff := cmp.Diff(want, got, ignored); diff != "" {

@@ -13,6 +13,7 @@ type Job struct {
 	Name     string
 	Started  time.Time
 	Running  bool
+	Life     Life
 	Vertices []Vertex
 }
 
@@ -27,7 +28,9 @@ type Vertex struct {
 // operators from the head on.
 type Subtask struct {
 	Busy, Idle, SoftBackPressured, HardBackPressured time.Duration
-	Operators                                        []Operator
+
+	Life      Life
+	Operators []Operator
 }
 
 // Operator is one operator in one subtask. Watermarks are in milliseconds;
@@ -39,6 +42,10 @@ type Operator struct {
 	RecordsOut             int64
 	CurrentInputWatermark  int64
 	CurrentOutputWatermark int64
+	// InputWatermarks are the last watermarks of each logical input, if there are several.
+	// CurrentInputWatermark is what their combination lets through: an idle input does not
+	// hold it back.
+	InputWatermarks []int64
 	// Idle says that the operator has announced to those behind it that it is idle, so
 	// that its watermark does not hold theirs back.
 	Idle               bool
@@ -53,7 +60,25 @@ type Operator struct {
 	// Future is the records too far ahead of the wall clock to move the watermark of an
 	// operator that assigns them; for sources see the splits.
 	Future Sample
+	// Source is set on sources.
+	Source *Source
 	Splits []Split
+}
+
+// Source is a source subtask's lags. While it has nothing to read they stand still at the
+// moment it found that out.
+type Source struct {
+	// WatermarkLag is how far the watermark is behind the wall clock. It is nil before the
+	// first watermark.
+	WatermarkLag *time.Duration
+	// EventTimeLag is how far the last record's event time was behind the wall clock; it
+	// is nil if there was none.
+	EventTimeLag *time.Duration
+	// Idle is how long there has been nothing to read.
+	Idle time.Duration
+	// AlignmentDrift is how far the watermark is ahead of what alignment allows. It is nil
+	// if the source is not aligned.
+	AlignmentDrift *time.Duration
 }
 
 // LateCount is the late records of one split; its names are empty if the split is
@@ -81,15 +106,25 @@ func (s LateSample) Behind() time.Duration {
 
 // Split is one split of a source subtask.
 type Split struct {
-	ID               string
-	State            SplitState
-	IdleBy           IdleReason
-	Records          int64
-	CurrentWatermark int64
+	ID string
+	// Topic and Partition are set if that is what the split is; otherwise Topic is empty.
+	Topic     string
+	Partition int32
+	State     SplitState
+	IdleBy    IdleReason
+	// StateSince is when the state began, ActiveFor to PausedFor how long the split has
+	// been in each since it was assigned.
+	StateSince                    time.Time
+	ActiveFor, IdleFor, PausedFor time.Duration
+	Records                       int64
+	CurrentWatermark              int64
 	// CurrentOffset is the next offset to read, EndOffset the split's end as last
 	// heard; -1 while unknown.
 	CurrentOffset int64
 	EndOffset     int64
+	// CommittedOffset is what was last committed to the source's consumer group; -1 if
+	// nothing was.
+	CommittedOffset int64
 	// LastRecordAt is zero if the split has had no record.
 	LastRecordAt time.Time
 	// LastEventTime is the largest event time seen.

@@ -17,6 +17,7 @@ import (
 	"github.com/lowwater/lowwater/internal/graph"
 	"github.com/lowwater/lowwater/internal/operator"
 	"github.com/lowwater/lowwater/internal/task"
+	"github.com/lowwater/lowwater/status"
 )
 
 // ErrStopTimeout is returned when a graceful stop took longer than
@@ -49,6 +50,8 @@ type Job struct {
 	tasks    []*runningTask
 	sources  []*sourceRun
 	splits   operator.SplitRegistry
+	life     life
+	failures failures
 	// alignment is nil if no source is aligned.
 	alignment *alignment
 
@@ -77,6 +80,7 @@ func Start(ctx context.Context, g *graph.Graph, options Options) (*Job, error) {
 		done:    make(chan struct{}),
 		broken:  make(chan error, 1),
 	}
+	j.life.enter(status.Created)
 	if err := g.Validate(); err != nil {
 		return nil, err
 	}
@@ -103,6 +107,7 @@ func Start(ctx context.Context, g *graph.Graph, options Options) (*Job, error) {
 	j.ctx, j.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	j.deploy()
 	j.started = time.Now()
+	j.life.enter(status.Running)
 	go j.run(ctx)
 	return j, nil
 }
@@ -115,9 +120,11 @@ func (j *Job) run(ctx context.Context) {
 	}
 	coordinators := j.coordinate()
 	var first error
-	fail := func(err error) {
+	fail := func(err error, vertex, subtask int) {
+		j.failures.add(status.Failure{At: time.Now(), Err: err, Vertex: vertex, Subtask: subtask})
 		if first == nil {
 			first = err
+			j.life.enter(status.Failing)
 		} else {
 			j.log.Error("failed after the job's first error", "error", err)
 		}
@@ -136,12 +143,18 @@ func (j *Job) run(ctx context.Context) {
 		case ended := <-results:
 			running--
 			delete(left, ended.task)
-			if err := ended.err; err != nil && !j.cancelled(err) {
-				fail(err)
+			switch err := ended.err; {
+			case err == nil:
+				ended.task.life.enter(status.Finished)
+			case j.cancelled(err):
+				ended.task.life.enter(status.Canceled)
+			default:
+				ended.task.life.enter(status.Failed)
+				fail(err, ended.task.vertex.ID, ended.task.subtask)
 			}
 			continue
 		case err := <-j.broken:
-			fail(err)
+			fail(err, -1, 0)
 			continue
 		case <-cancelled:
 			cancelled = nil
@@ -153,7 +166,7 @@ func (j *Job) run(ctx context.Context) {
 			j.logOverdue(left)
 			continue
 		case <-deadline:
-			fail(fmt.Errorf("%w: %v", ErrStopTimeout, j.options.StopTimeout))
+			fail(fmt.Errorf("%w: %v", ErrStopTimeout, j.options.StopTimeout), -1, 0)
 			deadline = nil
 			continue
 		case <-ctxDone:
@@ -169,7 +182,14 @@ func (j *Job) run(ctx context.Context) {
 	stopping.Wait()
 	coordinators.Wait()
 	j.closeSources()
-	j.err = first
+	switch j.err = first; {
+	case first != nil:
+		j.life.enter(status.Failed)
+	case j.life.read().State == status.Cancelling:
+		j.life.enter(status.Canceled)
+	default:
+		j.life.enter(status.Finished)
+	}
 	close(j.done)
 }
 
@@ -215,7 +235,10 @@ func (j *Job) cancelled(err error) bool {
 func (j *Job) Stop() { j.stopMu.Do(func() { close(j.stop) }) }
 
 // Cancel ends the job without waiting for records under way.
-func (j *Job) Cancel() { j.cancel() }
+func (j *Job) Cancel() {
+	j.life.enter(status.Cancelling)
+	j.cancel()
+}
 
 // Done is closed when the job has ended and all its goroutines are gone.
 func (j *Job) Done() <-chan struct{} { return j.done }
@@ -237,6 +260,7 @@ type runningTask struct {
 	isSource bool
 	task     *task.Task
 	numbers  *numbers
+	life     life
 }
 
 // ended is a task that has come to its end.
@@ -255,6 +279,7 @@ func (t *runningTask) run(results chan<- ended) {
 		}
 		results <- ended{t, err}
 	}()
+	t.life.enter(status.Running)
 	err = t.task.Run()
 	returned = true
 }

@@ -2,9 +2,11 @@ package job
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
+	"github.com/lowwater/lowwater/eventtime"
 	"github.com/lowwater/lowwater/internal/graph"
 	"github.com/lowwater/lowwater/internal/metric"
 	"github.com/lowwater/lowwater/status"
@@ -22,13 +24,24 @@ func newNumbers(v *graph.Vertex) *numbers {
 	for _, node := range v.Nodes {
 		n.operators = append(n.operators, metric.NewOperator(node.Name, node.UID))
 	}
+	inputs := 0
+	for _, e := range v.Inputs {
+		inputs = max(inputs, e.Input+1)
+	}
+	if inputs > 1 {
+		watermarks := make([]metric.Gauge, inputs)
+		for i := range watermarks {
+			watermarks[i].Set(eventtime.MinTimestamp)
+		}
+		n.operators[0].InputWatermarks = watermarks
+	}
 	return n
 }
 
 // Status reads the job's numbers. It may be called at any time, from any
 // goroutine; numbers of different subtasks are not from exactly one instant.
 func (j *Job) Status() status.Job {
-	s := status.Job{Name: j.name, Started: j.started, Running: true}
+	s := status.Job{Name: j.name, Started: j.started, Running: true, Life: j.life.read()}
 	select {
 	case <-j.done:
 		s.Running = false
@@ -41,13 +54,15 @@ func (j *Job) Status() status.Job {
 	}
 	for _, t := range j.tasks {
 		v := &s.Vertices[at[t.vertex]]
-		v.Subtasks = append(v.Subtasks, j.subtaskStatus(t.numbers))
+		v.Subtasks = append(v.Subtasks, j.subtaskStatus(t))
 	}
 	return s
 }
 
-func (j *Job) subtaskStatus(n *numbers) status.Subtask {
+func (j *Job) subtaskStatus(t *runningTask) status.Subtask {
+	n := t.numbers
 	s := status.Subtask{
+		Life:              t.life.read(),
 		Busy:              n.task.Busy.Total(),
 		Idle:              n.task.Idle.Total(),
 		SoftBackPressured: n.task.SoftBackPressured.Total(),
@@ -55,6 +70,9 @@ func (j *Job) subtaskStatus(n *numbers) status.Subtask {
 	}
 	for _, o := range n.operators {
 		s.Operators = append(s.Operators, j.operatorStatus(o))
+	}
+	if t.isSource {
+		s.Operators[0].Source = sourceStatus(&n.operators[0].Source)
 	}
 	return s
 }
@@ -72,6 +90,9 @@ func (j *Job) operatorStatus(o *metric.Operator) status.Operator {
 		LateRecordsDropped:     o.NumLateRecordsDropped.Value(),
 		Drops:                  o.Drops(),
 		Future:                 o.Future.Value(),
+	}
+	for i := range o.InputWatermarks {
+		s.InputWatermarks = append(s.InputWatermarks, o.InputWatermarks[i].Value())
 	}
 	for split, n := range o.Late.BySplit() {
 		name, _ := j.splits.Name(split)
@@ -93,9 +114,38 @@ func (j *Job) operatorStatus(o *metric.Operator) status.Operator {
 	return s
 }
 
+func sourceStatus(m *metric.Source) *status.Source {
+	now := time.Now().UnixMilli()
+	s := &status.Source{Idle: time.Duration(m.IdleTime(now)) * time.Millisecond}
+	if lag, ok := m.WatermarkLag(now); ok {
+		s.WatermarkLag = millis(lag)
+	}
+	if lag := m.EmitEventTimeLag(now); lag != -1 {
+		s.EventTimeLag = millis(lag)
+	}
+	if drift, ok := m.AlignmentDrift(); ok {
+		s.AlignmentDrift = millis(drift)
+	}
+	return s
+}
+
+// millis is a time in milliseconds as a duration, which ends where durations do.
+func millis(n int64) *time.Duration {
+	const most = math.MaxInt64 / int64(time.Millisecond)
+	d := time.Duration(min(max(n, -most), most)) * time.Millisecond
+	return &d
+}
+
 func splitStatus(m *metric.Split) status.Split {
 	s := status.Split{
 		ID:               m.ID,
+		Topic:            m.Topic,
+		Partition:        m.Partition,
+		StateSince:       time.UnixMilli(m.StateSince.Value()),
+		ActiveFor:        m.TimeIn(status.SplitActive),
+		IdleFor:          m.TimeIn(status.SplitIdle),
+		PausedFor:        m.TimeIn(status.SplitPaused),
+		CommittedOffset:  m.CommittedOffset.Value(),
 		State:            status.SplitState(m.State.Value()),
 		IdleBy:           status.IdleReason(m.IdleBy.Value()),
 		Future:           m.Future.Value(),
