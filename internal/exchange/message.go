@@ -1,5 +1,7 @@
 package exchange
 
+import "time"
+
 // Payload is a batch of records whose types only the operators at both ends
 // know. The engine calls these methods once a batch, never once a record.
 type Payload interface {
@@ -18,12 +20,14 @@ const (
 	Watermark
 	// Status carries Idle: whether the sender takes part in event time.
 	Status
-	// EndOfData is the last message of a channel.
+	// EndOfData is the last message of a channel, except for barriers.
 	EndOfData
+	// BarrierKind carries a Barrier.
+	BarrierKind
 )
 
 func (k Kind) String() string {
-	return [...]string{"records", "watermark", "status", "end-of-data"}[k]
+	return [...]string{"records", "watermark", "status", "end-of-data", "barrier"}[k]
 }
 
 // Message is what travels on a channel, in order: a batch or one signal.
@@ -38,4 +42,17 @@ type Message struct {
 	// Time is the watermark in milliseconds.
 	Time    int64
 	Payload Payload
+	Barrier *Barrier
+}
+
+// Barrier separates what a checkpoint covers from what comes behind it. It is shared by
+// all tasks and never changed.
+type Barrier struct {
+	Checkpoint int64
+	Triggered  time.Time
+	// Stop says that nothing comes behind it: the job stops at this checkpoint.
+	Stop bool
+	// AlignmentTimeout is how long a task may wait for the barriers of its other channels
+	// before it lets them overtake the records ahead of them; 0 means for ever.
+	AlignmentTimeout time.Duration
 }

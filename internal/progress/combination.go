@@ -146,6 +146,15 @@ func NewCombination(inputs int, out Output) *Combination {
 	return c
 }
 
+// Restore makes t what the combination last emitted and inputs what its inputs last sent.
+// It emits nothing, and is called before anything arrives.
+func (c *Combination) Restore(t int64, inputs []int64) {
+	for i, w := range inputs {
+		c.state.raise(i, w)
+	}
+	c.state.watermark = t
+}
+
 // Input returns where the i-th input's watermarks and statuses go.
 func (c *Combination) Input(i int) Output { return &c.inputs[i] }
 

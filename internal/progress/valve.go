@@ -49,6 +49,17 @@ func NewValve(channels int, rules Rules, out Output) *Valve {
 	return v
 }
 
+// Restore makes t what the valve last emitted and what every channel last sent. It emits
+// nothing, and is called before anything arrives.
+func (v *Valve) Restore(t int64) {
+	for i := range v.channels {
+		v.channels[i].Watermark = t
+		v.align(i)
+	}
+	v.alignedCount = len(v.channels)
+	v.largest, v.watermark = t, t
+}
+
 // Watermark takes watermark t from a channel.
 func (v *Valve) Watermark(channel int, t int64) error {
 	c := &v.channels[channel]

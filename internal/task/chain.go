@@ -62,6 +62,9 @@ type output struct {
 	main  []*edge
 	sides map[string][]*edge
 	all   []*edge
+	// watermark is the last one emitted; lower ones than floor are not: a restored source
+	// may have to find its way back to where it was.
+	watermark, floor int64
 }
 
 // edge is one consumer of an output, behind its gate. Exactly one of to and writer
@@ -128,6 +131,10 @@ func (o *output) emit(edges []*edge, p exchange.Payload) error {
 }
 
 func (o *output) Watermark(t int64) error {
+	if t < o.floor {
+		return nil
+	}
+	o.watermark = t
 	for _, e := range o.all {
 		if err := e.gate.Watermark(t); err != nil {
 			return err

@@ -12,6 +12,8 @@ type clock struct {
 	timer *time.Timer
 	seq   uint64
 	now   int64
+	// quiet says that nothing is called any more.
+	quiet bool
 }
 
 // due is one callback; cancelled ones stay in the heap until their time.
@@ -38,6 +40,9 @@ func (c *clock) Now() int64 {
 func (c *clock) At(t int64, f func(now int64) error) (cancel func()) {
 	d := &due{at: t, seq: c.seq, f: f}
 	c.seq++
+	if c.quiet {
+		return func() {}
+	}
 	heap.Push(&c.due, d)
 	if c.due[0] == d {
 		c.arm()
@@ -71,6 +76,12 @@ func (c *clock) fire() error {
 		}
 	}
 	return nil
+}
+
+// quiesce drops all callbacks, now and later: the task has nothing more to emit.
+func (c *clock) quiesce() {
+	c.quiet, c.due = true, nil
+	c.stop()
 }
 
 func (c *clock) stop() { c.timer.Stop() }

@@ -16,6 +16,8 @@ type input struct {
 	logical  []int
 	position []int
 	valves   []*progress.Valve
+	// combination is nil if there is one logical input.
+	combination *progress.Combination
 
 	// timeEnded marks the channels whose event time has ended, running counts the
 	// others, and last is the latest to end at each valve.
@@ -25,6 +27,8 @@ type input struct {
 
 	open    int
 	drained bool
+
+	alignment alignment
 }
 
 // newInput builds the input of a task whose head gets what comes out as signals.
@@ -113,4 +117,28 @@ func (in *input) endOfTime(l int) error {
 func (in *input) ended(m exchange.Message) {
 	in.open--
 	in.drained = in.drained && m.Drained
+}
+
+// eventTime returns the watermark that the head operator has seen, and those of the
+// logical inputs.
+func (in *input) eventTime() (combined int64, inputs []int64) {
+	for _, v := range in.valves {
+		w, _ := v.Current()
+		inputs = append(inputs, w)
+	}
+	if in.combination == nil {
+		return inputs[0], inputs
+	}
+	combined, _ = in.combination.Current()
+	return combined, inputs
+}
+
+// restore brings the watermarks of an earlier run back, without telling anyone.
+func (in *input) restore(combined int64, inputs []int64) {
+	for l, w := range inputs {
+		in.valves[l].Restore(w)
+	}
+	if in.combination != nil {
+		in.combination.Restore(combined, inputs)
+	}
 }

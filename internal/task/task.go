@@ -13,6 +13,7 @@ import (
 	"fmt"
 
 	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/eventtime"
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/metric"
 	"github.com/lowwater/lowwater/internal/operator"
@@ -51,6 +52,10 @@ type Config struct {
 	// will never be others.
 	Splits       []connector.Split
 	NoMoreSplits bool
+	// Checkpoints is nil if the job takes none.
+	Checkpoints Checkpoints
+	// Opened, if not nil, is called once all operators are open.
+	Opened func() error
 }
 
 // Task is one subtask.
@@ -67,8 +72,16 @@ type Task struct {
 	ctx     context.Context
 	ended   chan struct{}
 
-	stopped bool
-	opened  int
+	// stopped ends the reading of input; silent, behind a barrier that stops the job,
+	// also everything else that could emit.
+	stopped, silent bool
+	opened          int
+
+	notices   notices
+	completed int64
+	released  bool
+	// written is closed when the last snapshot has been written, nil if there is none.
+	written chan struct{}
 }
 
 // mailboxSize is how many posts may wait. Posts come from coordinators, a few a
@@ -85,6 +98,8 @@ func New(ctx context.Context, m *metric.Task, wire func(*exchange.Outbox) Config
 		mail:  make(chan func() error, mailboxSize),
 		ctx:   ctx,
 		ended: make(chan struct{}),
+
+		notices: newNotices(),
 	}
 	t.outbox = exchange.NewOutbox(ctx.Done(), t.meter)
 	t.cfg = wire(t.outbox)
@@ -98,10 +113,16 @@ func (t *Task) build() {
 		n := &cfg.Nodes[i]
 		l := &link{op: n.Operator, rt: &n.Runtime}
 		l.output.owner = l
+		l.output.watermark, l.output.floor = eventtime.MinTimestamp, eventtime.MinTimestamp
 		l.rt.Context = t.ctx
 		l.rt.Timers = &linkClock{clock: t.clock, chain: &t.chain, link: l}
 		l.rt.Post = func(ctx context.Context, f func() error) bool {
-			return t.Post(ctx, func() error { return t.chain.call(l, f) })
+			return t.Post(ctx, func() error {
+				if t.silent {
+					return nil
+				}
+				return t.chain.call(l, f)
+			})
 		}
 		t.chain.links = append(t.chain.links, l)
 		if b, ok := n.Operator.(operator.BackPressured); ok {
@@ -196,12 +217,16 @@ func (t *Task) Run() (err error) {
 	t.meter.start()
 	defer t.meter.stop()
 	defer func() { err = t.close(err) }()
+	defer t.awaitWritten()
 	defer func() {
 		if v := recover(); v != nil {
 			err = t.blame(operator.NewPanic(v))
 		}
 	}()
 	if err := t.open(); err != nil {
+		return err
+	}
+	if err := t.restoreEventTime(); err != nil {
 		return err
 	}
 	run := t.runInput
@@ -212,7 +237,15 @@ func (t *Task) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	return t.finish(drained)
+	if !t.silent {
+		if err := t.finish(drained); err != nil {
+			return err
+		}
+	}
+	if t.cfg.Checkpoints == nil {
+		return nil
+	}
+	return t.linger()
 }
 
 // Exited returns the error of a task whose Run did not return because user code
@@ -240,6 +273,9 @@ func (t *Task) open() error {
 		if err != nil {
 			return l.rt.WithName(fmt.Errorf("open: %w", err))
 		}
+	}
+	if t.cfg.Opened != nil {
+		return t.cfg.Opened()
 	}
 	return nil
 }
@@ -318,7 +354,7 @@ func (t *Task) runSource() (drained bool, err error) {
 // runInput processes messages until all channels have ended.
 func (t *Task) runInput() (drained bool, err error) {
 	in := t.input
-	for in.open > 0 {
+	for in.open > 0 && !t.stopped {
 		if err := t.serve(); err != nil {
 			return false, err
 		}
@@ -328,11 +364,15 @@ func (t *Task) runInput() (drained bool, err error) {
 			}
 			continue
 		}
-		select {
-		case m := <-in.inbox.C():
+		if m, ok := in.alignment.next(); ok {
 			err = t.receive(m)
-		default:
-			err = t.wait(idle, in.inbox.C(), nil)
+		} else {
+			select {
+			case m := <-in.inbox.C():
+				err = t.receive(m)
+			default:
+				err = t.wait(idle, in.inbox.C(), nil)
+			}
 		}
 		if err != nil {
 			return false, err
@@ -342,12 +382,17 @@ func (t *Task) runInput() (drained bool, err error) {
 }
 
 func (t *Task) receive(m exchange.Message) error {
+	if t.input.alignment.holds(m) {
+		return nil
+	}
 	var err error
 	switch m.Kind {
 	case exchange.Records:
 		err = t.chain.process(t.chain.links[0], t.input.logical[m.Channel], m.Payload)
 	case exchange.EndOfData:
 		t.input.ended(m)
+	case exchange.BarrierKind:
+		err = t.barrier(m)
 	default:
 		err = t.input.signal(m)
 	}
@@ -363,6 +408,10 @@ func (t *Task) serve() error {
 			return exchange.ErrCancelled
 		case f := <-t.mail:
 			if err := f(); err != nil {
+				return err
+			}
+		case <-t.notices.wake:
+			if err := t.heed(); err != nil {
 				return err
 			}
 		case <-t.clock.C():
@@ -391,6 +440,9 @@ func (t *Task) wait(why state, in <-chan exchange.Message, available <-chan stru
 	case f := <-t.mail:
 		t.meter.enter(busy)
 		return f()
+	case <-t.notices.wake:
+		t.meter.enter(busy)
+		return t.heed()
 	case <-t.clock.C():
 		t.meter.enter(busy)
 		return t.clock.fire()

@@ -1,0 +1,356 @@
+package task
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lowwater/lowwater/eventtime"
+	"github.com/lowwater/lowwater/internal/exchange"
+	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/internal/snapshot"
+)
+
+// Checkpoints is where a task brings its snapshots: the coordinator as one task sees it.
+// The task calls it from its goroutine.
+type Checkpoints interface {
+	// Begin is called when a barrier is aligned. An error fails the checkpoint, not the
+	// task; a checkpoint that has been given up is a nil Snapshot.
+	Begin(b *exchange.Barrier) (Snapshot, error)
+	// Finished tells that the task's input has ended and all its output is on its way.
+	// From then on it waits for Release, so that a last checkpoint can cover the end.
+	Finished()
+}
+
+// Snapshot is what one task writes at one checkpoint.
+type Snapshot interface {
+	// Context ends when the checkpoint is given up.
+	Context() context.Context
+	// Writer returns the writer of the operator at that place in Config.Nodes. What
+	// the operator wants done later goes to later.
+	Writer(node int, later func(func(context.Context) error)) (snapshot.Writer, error)
+	// Done ends the snapshot. It is called once, by any goroutine; with an error the
+	// snapshot is void and so is the checkpoint.
+	Done(err error, times Times)
+}
+
+// Times says what a checkpoint cost a task.
+type Times struct {
+	// StartDelay is the time from the trigger to the first barrier, Alignment that from
+	// there to the last.
+	StartDelay, Alignment time.Duration
+	// Sync is how long the task stood still, Async how long its snapshot was written
+	// in the background.
+	Sync, Async time.Duration
+}
+
+// eventTimePart is the part, of the head operator, that holds the task's event time.
+const eventTimePart = "event-time"
+
+// notices are what a task is told and need not queue: only the latest counts.
+type notices struct {
+	mu                 sync.Mutex
+	completed, aborted int64
+	release            bool
+	wake               chan struct{}
+}
+
+func newNotices() notices { return notices{wake: make(chan struct{}, 1)} }
+
+func (n *notices) set(f func()) {
+	n.mu.Lock()
+	f()
+	n.mu.Unlock()
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Completed tells the task that a checkpoint is stored, Aborted that it and those
+// before it are not waited for any more, Release that the task may end. None blocks.
+func (t *Task) Completed(checkpoint int64) {
+	t.notices.set(func() { t.notices.completed = max(t.notices.completed, checkpoint) })
+}
+
+// Aborted: see Completed.
+func (t *Task) Aborted(checkpoint int64) {
+	t.notices.set(func() { t.notices.aborted = max(t.notices.aborted, checkpoint) })
+}
+
+// Release: see Completed.
+func (t *Task) Release() { t.notices.set(func() { t.notices.release = true }) }
+
+// heed acts on the notices.
+func (t *Task) heed() error {
+	t.notices.mu.Lock()
+	completed, aborted := t.notices.completed, t.notices.aborted
+	t.released = t.notices.release
+	t.notices.mu.Unlock()
+	if t.input != nil {
+		t.input.alignment.end(aborted)
+	}
+	if completed <= t.completed {
+		return nil
+	}
+	t.completed = completed
+	for _, l := range t.chain.links {
+		var listener operator.CheckpointListener
+		if listener, _ = l.op.(operator.CheckpointListener); l.op == nil {
+			listener, _ = t.source.(operator.CheckpointListener)
+		}
+		if listener == nil {
+			continue
+		}
+		if err := t.chain.call(l, func() error { return listener.CheckpointCompleted(completed) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Trigger has a source task begin a checkpoint. It waits while the mailbox is full, and
+// reports false if ctx or the task ended before.
+func (t *Task) Trigger(ctx context.Context, b *exchange.Barrier) bool {
+	return t.Post(ctx, func() error { return t.takeCheckpoint(b, 0) })
+}
+
+// barrier takes a barrier from a channel.
+func (t *Task) barrier(m exchange.Message) error {
+	a := &t.input.alignment
+	complete, took := a.arrive(m.Barrier, m.Channel, len(t.input.logical))
+	if !complete {
+		return nil
+	}
+	return t.takeCheckpoint(m.Barrier, took)
+}
+
+// takeCheckpoint is called between batches, when everything before the barrier has been
+// processed. The barrier goes out before state is looked at, so that the tasks
+// behind can begin.
+func (t *Task) takeCheckpoint(b *exchange.Barrier, aligned time.Duration) error {
+	began := time.Now()
+	if t.silent {
+		return nil // this run has ended with an earlier barrier
+	}
+	t.awaitWritten()
+	for _, l := range t.chain.links {
+		if p, ok := l.op.(operator.BeforeBarrier); ok {
+			if err := t.chain.call(l, func() error { return p.PrepareBarrier(b.Checkpoint) }); err != nil {
+				return err
+			}
+		}
+	}
+	for _, w := range t.writers {
+		if err := w.Broadcast(exchange.Message{Kind: exchange.BarrierKind, Barrier: b}); err != nil {
+			return err
+		}
+	}
+	if err := t.snapshot(b, Times{StartDelay: began.Add(-aligned).Sub(b.Triggered), Alignment: aligned}, began); err != nil {
+		return err
+	}
+	if b.Stop {
+		t.stopped, t.silent = true, true
+		t.clock.quiesce()
+	}
+	return nil
+}
+
+// snapshot takes the operators' snapshots and has them written in the background. What
+// goes wrong fails the checkpoint; a panic ends the job, as everywhere.
+func (t *Task) snapshot(b *exchange.Barrier, times Times, began time.Time) error {
+	s, err := t.cfg.Checkpoints.Begin(b)
+	if err != nil || s == nil {
+		return nil // the coordinator knows
+	}
+	var later []func(context.Context) error
+	err = t.snapshotAll(s, func(f func(context.Context) error) { later = append(later, f) })
+	times.Sync = time.Since(began)
+	written := make(chan struct{})
+	t.written = written
+	go func() {
+		defer close(written)
+		began := time.Now()
+		for _, f := range later {
+			err = errors.Join(err, runLater(s.Context(), f, err))
+		}
+		times.Async = time.Since(began)
+		s.Done(err, times)
+	}()
+	return nil
+}
+
+// runLater runs one function in the background, even after an error of another, so
+// that every operator learns that its snapshot has ended.
+func runLater(ctx context.Context, f func(context.Context) error, before error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = operator.NewPanic(v)
+		}
+	}()
+	if before != nil {
+		cancelled, cancel := context.WithCancelCause(ctx)
+		cancel(before)
+		ctx = cancelled
+	}
+	return f(ctx)
+}
+
+func (t *Task) snapshotAll(s Snapshot, later func(func(context.Context) error)) error {
+	var errs []error
+	for i, l := range t.chain.links {
+		stateful, ok := l.op.(operator.Stateful)
+		if l.op == nil {
+			stateful, ok = t.source.(operator.Stateful)
+		}
+		if !ok && i > 0 {
+			continue
+		}
+		w, err := s.Writer(i, later)
+		if err == nil && ok {
+			err = t.chain.call(l, func() error { return stateful.Snapshot(w) })
+		}
+		if err == nil && i == 0 {
+			err = t.writeEventTime(w)
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// awaitWritten waits until the last snapshot has been written.
+func (t *Task) awaitWritten() {
+	if t.written != nil {
+		<-t.written
+		t.written = nil
+	}
+}
+
+// linger keeps a task that has nothing more to send in the way of the barriers until it
+// is released.
+func (t *Task) linger() error {
+	t.clock.quiesce()
+	t.cfg.Checkpoints.Finished()
+	var in <-chan exchange.Message
+	if t.input != nil {
+		in = t.input.inbox.C()
+	}
+	for {
+		if err := t.serve(); err != nil {
+			return err
+		}
+		if t.released {
+			return nil
+		}
+		if t.input != nil {
+			if m, ok := t.input.alignment.next(); ok {
+				if err := t.receive(m); err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		if err := t.wait(idle, in, nil); err != nil {
+			return err
+		}
+	}
+}
+
+// Event time survives a restart: a task goes on with the watermark that it had at the
+// barrier, so that what was late stays late. The part holds, for each subtask, the
+// combined watermark and those of the logical inputs, 8 bytes each.
+
+func (t *Task) writeEventTime(w snapshot.Writer) error {
+	p, err := w.Part(snapshot.Part{Name: eventTimePart, Kind: snapshot.Union, Version: 1})
+	if err != nil {
+		return err
+	}
+	all := []int64{t.chain.links[0].output.watermark}
+	if t.input != nil {
+		combined, inputs := t.input.eventTime()
+		all = append([]int64{combined}, inputs...)
+	}
+	var entry []byte
+	for _, w := range all {
+		entry = binary.LittleEndian.AppendUint64(entry, uint64(w))
+	}
+	return errors.Join(p.Append(0, entry), p.Close())
+}
+
+// restoreEventTime is called when the operators are open and before any input. With
+// another parallelism the lowest watermark of all subtasks is taken.
+func (t *Task) restoreEventTime() error {
+	head := t.chain.links[0]
+	r := head.rt.Restored
+	if r == nil {
+		return nil
+	}
+	p, ok := r.Part(eventTimePart)
+	if !ok {
+		return nil
+	}
+	want := 1
+	if t.input != nil {
+		want += len(t.input.valves)
+	}
+	var bySubtask [][]int64
+	for e, err := range p.Entries() {
+		if err != nil {
+			return head.rt.WithName(err)
+		}
+		times, err := decodeEventTime(e.Data, want)
+		if err != nil {
+			return head.rt.WithName(err)
+		}
+		bySubtask = append(bySubtask, times)
+	}
+	if len(bySubtask) == 0 {
+		return nil
+	}
+	times := bySubtask[0]
+	if len(bySubtask) == head.rt.Parallelism {
+		times = bySubtask[head.rt.Subtask]
+	} else {
+		for _, other := range bySubtask[1:] {
+			for i := range times {
+				times[i] = min(times[i], other[i])
+			}
+		}
+	}
+	return t.resume(times)
+}
+
+func decodeEventTime(data []byte, want int) ([]int64, error) {
+	if len(data) != 8*want {
+		return nil, fmt.Errorf("restore: the checkpoint holds the event time of %d inputs, the operator has %d: "+
+			"it is not the same operator; give the new one another uid", len(data)/8-1, want-1)
+	}
+	var times []int64
+	for c := range slices.Chunk(data, 8) {
+		times = append(times, int64(binary.LittleEndian.Uint64(c)))
+	}
+	return times, nil
+}
+
+// resume makes times the task's event time and tells the operators.
+func (t *Task) resume(times []int64) error {
+	if times[0] == eventtime.MinTimestamp {
+		if t.input != nil {
+			t.input.restore(times[0], times[1:])
+		}
+		return nil
+	}
+	head := t.chain.links[0]
+	if t.input == nil {
+		head.output.floor = times[0]
+		return head.output.Watermark(times[0])
+	}
+	t.input.restore(times[0], times[1:])
+	return t.chain.watermark(head, times[0])
+}
