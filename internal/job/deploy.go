@@ -9,26 +9,26 @@ import (
 )
 
 // deploy makes the inboxes and tasks of the plan. Nothing runs yet.
-func (j *Job) deploy() {
+func (r *run) deploy() {
 	inboxes := map[*graph.Vertex][]*inbox{}
-	for _, v := range j.plan.Vertices {
+	for _, v := range r.plan.Vertices {
 		for i := range v.Parallelism {
-			inboxes[v] = append(inboxes[v], newInbox(v, i, j.options.Credits))
+			inboxes[v] = append(inboxes[v], newInbox(v, i, r.job.options.Credits))
 		}
 	}
-	for _, v := range j.plan.Vertices {
+	for _, v := range r.plan.Vertices {
 		for i := range v.Parallelism {
 			t := &runningTask{vertex: v, subtask: i, isSource: v.Head().Source != nil, numbers: newNumbers(v)}
-			t.task = task.New(j.ctx, &t.numbers.task, func(out *exchange.Outbox) task.Config {
-				cfg := task.Config{Nodes: j.nodes(t, out, inboxes)}
+			t.task = task.New(r.ctx, &t.numbers.task, func(out *exchange.Outbox) task.Config {
+				cfg := task.Config{Nodes: r.nodes(t, out, inboxes)}
 				if t.isSource {
-					cfg.Splits, cfg.NoMoreSplits = j.source(v.Head()).owned[i], v.Head().Source.Bounded
+					cfg.Splits, cfg.NoMoreSplits = r.source(v.Head()).owned[i], v.Head().Source.Bounded
 				} else {
 					cfg.Inbox, cfg.Logical = inboxes[v][i].inbox, inboxes[v][i].logical
 				}
 				return cfg
 			})
-			j.tasks = append(j.tasks, t)
+			r.tasks = append(r.tasks, t)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func (in *inbox) channel(e *graph.NetworkEdge, sender int) *exchange.Channel {
 }
 
 // nodes builds the chain of one subtask.
-func (j *Job) nodes(t *runningTask, out *exchange.Outbox, inboxes map[*graph.Vertex][]*inbox) []task.Node {
+func (r *run) nodes(t *runningTask, out *exchange.Outbox, inboxes map[*graph.Vertex][]*inbox) []task.Node {
 	place := map[*graph.Node]int{}
 	nodes := make([]task.Node, len(t.vertex.Nodes))
 	for i, n := range t.vertex.Nodes {
@@ -77,7 +77,7 @@ func (j *Job) nodes(t *runningTask, out *exchange.Outbox, inboxes map[*graph.Ver
 		} else {
 			nodes[i].Operator = n.NewOperator()
 		}
-		nodes[i].Runtime = j.runtime(t, n, t.numbers.operators[i])
+		nodes[i].Runtime = r.runtime(t, n, t.numbers.operators[i])
 	}
 	for _, e := range t.vertex.Chained {
 		from := &nodes[place[e.From]]
@@ -99,7 +99,7 @@ func (j *Job) nodes(t *runningTask, out *exchange.Outbox, inboxes map[*graph.Ver
 	return nodes
 }
 
-func (j *Job) runtime(t *runningTask, n *graph.Node, m *metric.Operator) operator.Runtime {
+func (r *run) runtime(t *runningTask, n *graph.Node, m *metric.Operator) operator.Runtime {
 	rt := operator.Runtime{
 		Node:              n.ID,
 		Where:             n.Where,
@@ -108,15 +108,15 @@ func (j *Job) runtime(t *runningTask, n *graph.Node, m *metric.Operator) operato
 		Subtask:           t.subtask,
 		Parallelism:       n.Parallelism,
 		MaxParallelism:    n.MaxParallelism,
-		Logger:            j.log.With("operator", n.Name, "subtask", t.subtask),
+		Logger:            r.log.With("operator", n.Name, "subtask", t.subtask),
 		Metrics:           m,
-		Splits:            &j.splits,
-		WatermarkInterval: j.options.WatermarkInterval,
+		Splits:            &r.splits,
+		WatermarkInterval: r.job.options.WatermarkInterval,
 	}
 	if n.Source != nil && n.Source.Alignment != nil {
 		rt.Alignment = operator.Alignment{
-			Report:  func(watermark int64) { j.alignment.report(n, t.subtask, watermark) },
-			Samples: j.options.AlignmentSamples,
+			Report:  func(watermark int64) { r.alignment.report(n, t.subtask, watermark) },
+			Samples: r.job.options.AlignmentSamples,
 		}
 	}
 	return rt

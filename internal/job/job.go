@@ -1,6 +1,6 @@
 // Package job deploys a graph on this machine and owns its life: it connects to
-// the sources, starts a task per subtask, stops them gracefully or at once, and
-// collects the first real error.
+// the sources, starts a task per subtask, triggers checkpoints, restarts from them
+// after a failure, and stops gracefully or at once.
 //
 // It does not look at records or event time; tasks and operators do.
 package job
@@ -11,12 +11,10 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/graph"
-	"github.com/lowwater/lowwater/internal/operator"
-	"github.com/lowwater/lowwater/internal/task"
 	"github.com/lowwater/lowwater/status"
 )
 
@@ -37,31 +35,31 @@ type Options struct {
 	// AlignmentSamples is the number of samples that alignment limits are compared
 	// with (spec watermarks 6.2).
 	AlignmentSamples int
+	// Restart decides what happens after a failure; nil means that the job fails.
+	Restart RestartStrategy
 }
 
-// Job is one run of a graph.
+// Job is a graph that runs, over all its restarts.
 type Job struct {
-	name     string
-	started  time.Time
-	log      *slog.Logger
-	options  Options
+	name    string
+	started time.Time
+	log     *slog.Logger
+	options Options
+	graph   *graph.Graph
+	// plan and warnings are made by the first run and hold for all.
 	plan     *graph.Plan
 	warnings []graph.Warning
-	tasks    []*runningTask
-	sources  []*sourceRun
-	splits   operator.SplitRegistry
 	life     life
 	failures failures
-	// alignment is nil if no source is aligned.
-	alignment *alignment
+	// current is the run that the job is in, or was in last.
+	current atomic.Pointer[run]
 
-	// ctx is the tasks'; it ends when the job is cancelled or has failed.
+	// ctx ends when the job is cancelled.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// broken holds the first error of the coordinators.
-	broken chan error
-	stop   chan struct{}
-	stopMu sync.Once
+	// stopping is closed when the job is to stop gracefully.
+	stopping chan struct{}
+	stopOnce sync.Once
 
 	// done is closed when all tasks have ended; err is set before.
 	done chan struct{}
@@ -73,117 +71,78 @@ type Job struct {
 // ctx ends the job stops gracefully, as by Stop.
 func Start(ctx context.Context, g *graph.Graph, options Options) (*Job, error) {
 	j := &Job{
-		name:    g.Name,
-		log:     options.Logger,
-		options: options,
-		stop:    make(chan struct{}),
-		done:    make(chan struct{}),
-		broken:  make(chan error, 1),
+		name:     g.Name,
+		log:      options.Logger,
+		options:  options,
+		graph:    g,
+		stopping: make(chan struct{}),
+		done:     make(chan struct{}),
 	}
 	j.life.enter(status.Created)
 	if err := g.Validate(); err != nil {
 		return nil, err
 	}
-	if err := j.connect(ctx, g); err != nil {
-		j.closeSources()
-		return nil, err
-	}
-	plan, err := g.Plan()
+	// The tasks outlive ctx: its end is a request to stop, not to drop everything.
+	j.ctx, j.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	r, err := j.newRun(ctx)
 	if err != nil {
-		j.closeSources()
+		j.cancel()
 		return nil, err
 	}
-	for _, s := range j.sources {
-		if err := s.assign(); err != nil {
-			j.closeSources()
-			return nil, err
-		}
-	}
-	j.plan, j.warnings = plan, g.Check()
 	for _, w := range j.warnings {
 		j.log.Warn(w.Message, "code", w.Code, "operator", w.Operator, "at", w.Where, "fix", w.Fix())
 	}
-	// The tasks outlive ctx: its end is a request to stop, not to drop everything.
-	j.ctx, j.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	j.deploy()
 	j.started = time.Now()
-	j.life.enter(status.Running)
-	go j.run(ctx)
+	go func() {
+		unlisten := context.AfterFunc(ctx, j.Stop)
+		defer unlisten()
+		j.supervise(r)
+	}()
 	return j, nil
 }
 
-// run starts the tasks and waits for all of them.
-func (j *Job) run(ctx context.Context) {
-	results := make(chan ended, len(j.tasks))
-	for _, t := range j.tasks {
-		go t.run(results)
-	}
-	coordinators := j.coordinate()
-	var first error
-	fail := func(err error, vertex, subtask int) {
-		j.failures.add(status.Failure{At: time.Now(), Err: err, Vertex: vertex, Subtask: subtask})
-		if first == nil {
-			first = err
-			j.life.enter(status.Failing)
-		} else {
-			j.log.Error("failed after the job's first error", "error", err)
+// supervise runs the job until it ends, over all restarts.
+func (j *Job) supervise(r *run) {
+	err := r.execute()
+	for err != nil && j.ctx.Err() == nil && !j.stopped() && j.options.Restart != nil {
+		delay, again := j.options.Restart.Next(time.Now())
+		if !again {
+			err = fmt.Errorf("%w (%s)", err, j.options.Restart.Exhausted())
+			break
 		}
-		j.cancel()
-	}
-	ctxDone, stop, cancelled := ctx.Done(), j.stop, j.ctx.Done()
-	var overdue <-chan time.Time
-	left := map[*runningTask]bool{}
-	for _, t := range j.tasks {
-		left[t] = true
-	}
-	var stopping sync.WaitGroup
-	var deadline <-chan time.Time
-	for running := len(j.tasks); running > 0; {
-		select {
-		case ended := <-results:
-			running--
-			delete(left, ended.task)
-			switch err := ended.err; {
-			case err == nil:
-				ended.task.life.enter(status.Finished)
-			case j.cancelled(err):
-				ended.task.life.enter(status.Canceled)
-			default:
-				ended.task.life.enter(status.Failed)
-				fail(err, ended.task.vertex.ID, ended.task.subtask)
-			}
-			continue
-		case err := <-j.broken:
-			fail(err, -1, 0)
-			continue
-		case <-cancelled:
-			cancelled = nil
-			timer := time.NewTimer(overdueAfter)
-			defer timer.Stop()
-			overdue = timer.C
-			continue
-		case <-overdue:
-			j.logOverdue(left)
-			continue
-		case <-deadline:
-			fail(fmt.Errorf("%w: %v", ErrStopTimeout, j.options.StopTimeout), -1, 0)
-			deadline = nil
-			continue
-		case <-ctxDone:
-		case <-stop:
+		j.log.Error("the job has failed and will be restarted", "error", err, "after", delay)
+		j.life.enter(status.Restarting)
+		if !j.pause(delay) {
+			err = nil // what the job was to stop or be cancelled for in the meantime
+			break
 		}
-		ctxDone, stop = nil, nil
-		timer := time.NewTimer(j.options.StopTimeout)
-		defer timer.Stop()
-		deadline = timer.C
-		j.stopTasks(&stopping)
+		if r, err = j.newRun(j.ctx); err != nil {
+			j.failures.add(status.Failure{At: time.Now(), Err: err, Vertex: -1})
+			continue
+		}
+		j.life.enter(status.Running)
+		err = r.execute()
 	}
+	j.end(err)
+}
+
+// pause waits for d, or until the job is to end, and reports whether it goes on.
+func (j *Job) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-j.ctx.Done():
+	case <-j.stopping:
+	}
+	return false
+}
+
+func (j *Job) end(err error) {
 	j.cancel()
-	stopping.Wait()
-	coordinators.Wait()
-	j.closeSources()
-	switch j.err = first; {
-	case first != nil:
+	switch j.err = err; {
+	case err != nil:
 		j.life.enter(status.Failed)
 	case j.life.read().State == status.Cancelling:
 		j.life.enter(status.Canceled)
@@ -193,46 +152,19 @@ func (j *Job) run(ctx context.Context) {
 	close(j.done)
 }
 
-// overdueAfter is how long a cancelled job may take before it is said what it waits for.
-const overdueAfter = 10 * time.Second
-
-// logOverdue names the subtasks that do not end: Go cannot end a function from outside.
-func (j *Job) logOverdue(left map[*runningTask]bool) {
-	for t := range left {
-		j.log.Warn("the job is cancelled and waits for user code that does not return: end it when its context does",
-			"operators", t.vertex.Name, "subtask", t.subtask)
-	}
-}
-
-// fail ends the job with an error of a coordinator.
-func (j *Job) fail(err error) {
-	select {
-	case j.broken <- err:
-	default:
-	}
-}
-
-// stopTasks asks the sources to end. A task whose mailbox is full does not hold up
-// the others: each request waits in a goroutine that ends with its task.
-func (j *Job) stopTasks(wg *sync.WaitGroup) {
-	for _, t := range j.tasks {
-		if t.isSource {
-			wg.Go(func() { t.task.Stop(context.Background()) })
-		}
-	}
-}
-
-// cancelled reports whether err is nothing but the consequence of an earlier error or
-// of Cancel. The same error before that is the task's own: an operator that
-// returns context.Canceled by itself has ended, and so must the job.
-func (j *Job) cancelled(err error) bool {
-	return j.ctx.Err() != nil && (errors.Is(err, exchange.ErrCancelled) || errors.Is(err, context.Canceled))
-}
-
 // Stop asks the job to end gracefully: sources stop reading, what is under way is
-// processed and flushed to the sinks, and no final watermark is sent, so open
-// windows stay closed to the world. It returns at once; see Wait.
-func (j *Job) Stop() { j.stopMu.Do(func() { close(j.stop) }) }
+// processed and reaches the sinks, and no final watermark is sent, so open windows stay
+// closed to the world. Stop returns at once; see Wait.
+func (j *Job) Stop() { j.stopOnce.Do(func() { close(j.stopping) }) }
+
+func (j *Job) stopped() bool {
+	select {
+	case <-j.stopping:
+		return true
+	default:
+		return false
+	}
+}
 
 // Cancel ends the job without waiting for records under way.
 func (j *Job) Cancel() {
@@ -252,34 +184,3 @@ func (j *Job) Wait() error {
 
 // Warnings returns what the plan checks found.
 func (j *Job) Warnings() []graph.Warning { return j.warnings }
-
-// runningTask is one subtask and what is known about it.
-type runningTask struct {
-	vertex   *graph.Vertex
-	subtask  int
-	isSource bool
-	task     *task.Task
-	numbers  *numbers
-	life     life
-}
-
-// ended is a task that has come to its end.
-type ended struct {
-	task *runningTask
-	err  error
-}
-
-// run runs the task and reports how it ended, also if user code ends the goroutine.
-func (t *runningTask) run(results chan<- ended) {
-	var err error
-	returned := false
-	defer func() {
-		if !returned {
-			err = t.task.Exited()
-		}
-		results <- ended{t, err}
-	}()
-	t.life.enter(status.Running)
-	err = t.task.Run()
-	returned = true
-}

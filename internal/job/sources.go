@@ -22,27 +22,27 @@ type sourceRun struct {
 }
 
 // connect opens the enumerators and finds the first splits.
-func (j *Job) connect(ctx context.Context, g *graph.Graph) error {
-	for _, n := range g.Nodes {
+func (r *run) connect(ctx context.Context) error {
+	for _, n := range r.job.graph.Nodes {
 		if n.Source == nil {
 			continue
 		}
 		rt := operator.Runtime{Name: n.Name, UID: n.UID, Where: n.Where, Subtask: -1}
-		e, err := n.Source.NewEnumerator(ctx, connector.SourceRuntime{Operator: n.Name, Logger: j.log})
+		e, err := n.Source.NewEnumerator(ctx, connector.SourceRuntime{Operator: n.Name, Logger: r.log})
 		if err != nil {
 			return rt.WithName(err)
 		}
 		s := &sourceRun{node: n, enumerator: e}
-		j.sources = append(j.sources, s)
+		r.sources = append(r.sources, s)
 		if s.splits, err = s.discover(ctx); err != nil {
 			return rt.WithName(err)
 		}
 		n.Source.Splits, n.Source.Empty = len(s.splits), s.empty
 		if n.Source.Alignment != nil {
-			if j.alignment == nil {
-				j.alignment = newAlignment()
+			if r.alignment == nil {
+				r.alignment = newAlignment()
 			}
-			if err := j.alignment.join(n); err != nil {
+			if err := r.alignment.join(n); err != nil {
 				return rt.WithName(err)
 			}
 		}
@@ -50,16 +50,16 @@ func (j *Job) connect(ctx context.Context, g *graph.Graph) error {
 	return nil
 }
 
-func (j *Job) closeSources() {
-	for _, s := range j.sources {
+func (r *run) closeSources() {
+	for _, s := range r.sources {
 		if err := s.enumerator.Close(); err != nil {
-			j.log.Warn("closing a source failed", "source", s.node.Name, "error", err)
+			r.log.Warn("closing a source failed", "source", s.node.Name, "error", err)
 		}
 	}
 }
 
-func (j *Job) source(n *graph.Node) *sourceRun {
-	for _, s := range j.sources {
+func (r *run) source(n *graph.Node) *sourceRun {
+	for _, s := range r.sources {
 		if s.node == n {
 			return s
 		}
@@ -110,8 +110,8 @@ func (s *sourceRun) owner(split connector.Split, parallelism int) (int, error) {
 }
 
 // tasksOf returns the subtasks of a source, in order.
-func (j *Job) tasksOf(n *graph.Node) (tasks []*runningTask) {
-	for _, t := range j.tasks {
+func (r *run) tasksOf(n *graph.Node) (tasks []*runningTask) {
+	for _, t := range r.tasks {
 		if t.vertex.Head() == n {
 			tasks = append(tasks, t)
 		}
@@ -121,66 +121,66 @@ func (j *Job) tasksOf(n *graph.Node) (tasks []*runningTask) {
 
 // coordinate starts what sources need while they run: discovery and alignment. The
 // goroutines end when the job's context does.
-func (j *Job) coordinate() *sync.WaitGroup {
+func (r *run) coordinate() *sync.WaitGroup {
 	var wg sync.WaitGroup
-	for _, s := range j.sources {
+	for _, s := range r.sources {
 		if d, ok := s.enumerator.(connector.Discoverer); ok && !s.node.Source.Bounded && d.DiscoveryInterval() > 0 {
-			wg.Go(func() { j.discover(s, d.DiscoveryInterval()) })
+			wg.Go(func() { r.discover(s, d.DiscoveryInterval()) })
 		}
 		if a := s.node.Source.Alignment; a != nil {
-			wg.Go(func() { j.announce(s.node, a.Interval) })
+			wg.Go(func() { r.announce(s.node, a.Interval) })
 		}
 	}
 	return &wg
 }
 
 // discover looks for new splits. A failure is a warning: what is being read goes on.
-func (j *Job) discover(s *sourceRun, interval time.Duration) {
-	tasks := j.tasksOf(s.node)
-	for j.tick(interval) {
-		found, err := s.discover(j.ctx)
-		if err != nil && j.ctx.Err() == nil {
-			j.log.Warn("looking for new splits failed; trying again", "operator", s.node.Name, "after", interval, "error", err)
+func (r *run) discover(s *sourceRun, interval time.Duration) {
+	tasks := r.tasksOf(s.node)
+	for r.tick(interval) {
+		found, err := s.discover(r.ctx)
+		if err != nil && r.ctx.Err() == nil {
+			r.log.Warn("looking for new splits failed; trying again", "operator", s.node.Name, "after", interval, "error", err)
 		}
 		owned := map[int][]connector.Split{}
 		for _, split := range found {
 			owner, err := s.owner(split, len(tasks))
 			if err != nil {
-				j.fail(err)
+				r.fail(err)
 				return
 			}
 			owned[owner] = append(owned[owner], split)
-			j.log.Info("new split", "operator", s.node.Name, "split", split.ID(), "subtask", owner)
+			r.log.Info("new split", "operator", s.node.Name, "split", split.ID(), "subtask", owner)
 		}
 		for owner, splits := range owned {
-			tasks[owner].task.AddSplits(j.ctx, splits)
+			tasks[owner].task.AddSplits(r.ctx, splits)
 		}
 	}
 }
 
 // tick waits and reports whether the job still runs.
-func (j *Job) tick(d time.Duration) bool {
+func (r *run) tick(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-j.ctx.Done():
+	case <-r.ctx.Done():
 		return false
 	}
 }
 
 // announce tells the subtasks of an aligned source how far they may read. A subtask
 // too busy to listen hears the next announcement.
-func (j *Job) announce(n *graph.Node, interval time.Duration) {
-	tasks := j.tasksOf(n)
+func (r *run) announce(n *graph.Node, interval time.Duration) {
+	tasks := r.tasksOf(n)
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			j.alignment.announce(n, func(subtask int, limit int64) { tasks[subtask].task.MaxAllowed(limit) })
-		case <-j.ctx.Done():
+			r.alignment.announce(n, func(subtask int, limit int64) { tasks[subtask].task.MaxAllowed(limit) })
+		case <-r.ctx.Done():
 			return
 		}
 	}

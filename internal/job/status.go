@@ -47,19 +47,20 @@ func (j *Job) Status() status.Job {
 		s.Running = false
 	default:
 	}
+	r := j.current.Load()
 	at := map[*graph.Vertex]int{}
-	for i, v := range j.plan.Vertices {
+	for i, v := range r.plan.Vertices {
 		at[v] = i
 		s.Vertices = append(s.Vertices, status.Vertex{Name: v.Name, Parallelism: v.Parallelism})
 	}
-	for _, t := range j.tasks {
+	for _, t := range r.tasks {
 		v := &s.Vertices[at[t.vertex]]
-		v.Subtasks = append(v.Subtasks, j.subtaskStatus(t))
+		v.Subtasks = append(v.Subtasks, r.subtaskStatus(t))
 	}
 	return s
 }
 
-func (j *Job) subtaskStatus(t *runningTask) status.Subtask {
+func (r *run) subtaskStatus(t *runningTask) status.Subtask {
 	n := t.numbers
 	s := status.Subtask{
 		Life:              t.life.read(),
@@ -69,7 +70,7 @@ func (j *Job) subtaskStatus(t *runningTask) status.Subtask {
 		HardBackPressured: n.task.HardBackPressured.Total(),
 	}
 	for _, o := range n.operators {
-		s.Operators = append(s.Operators, j.operatorStatus(o))
+		s.Operators = append(s.Operators, r.operatorStatus(o))
 	}
 	if t.isSource {
 		s.Operators[0].Source = sourceStatus(&n.operators[0].Source)
@@ -77,7 +78,7 @@ func (j *Job) subtaskStatus(t *runningTask) status.Subtask {
 	return s
 }
 
-func (j *Job) operatorStatus(o *metric.Operator) status.Operator {
+func (r *run) operatorStatus(o *metric.Operator) status.Operator {
 	s := status.Operator{
 		Name:                   o.Name,
 		UID:                    o.UID,
@@ -95,17 +96,17 @@ func (j *Job) operatorStatus(o *metric.Operator) status.Operator {
 		s.InputWatermarks = append(s.InputWatermarks, o.InputWatermarks[i].Value())
 	}
 	for split, n := range o.Late.BySplit() {
-		name, _ := j.splits.Name(split)
+		name, _ := r.splits.Name(split)
 		s.LateBySplit = append(s.LateBySplit, status.LateCount{Source: name.Source, Split: name.Split, Count: n})
 	}
 	slices.SortFunc(s.LateBySplit, func(a, b status.LateCount) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Split, b.Split))
 	})
-	for _, r := range o.Late.Latest() {
-		name, _ := j.splits.Name(r.Origin.Split())
+	for _, late := range o.Late.Latest() {
+		name, _ := r.splits.Name(late.Origin.Split())
 		s.LateSamples = append(s.LateSamples, status.LateSample{
-			Timestamp: r.Timestamp, Watermark: r.Watermark, Key: r.Key,
-			Source: name.Source, Split: name.Split, Offset: r.Origin.Offset(),
+			Timestamp: late.Timestamp, Watermark: late.Watermark, Key: late.Key,
+			Source: name.Source, Split: name.Split, Offset: late.Origin.Offset(),
 		})
 	}
 	for _, split := range o.Splits.All() {

@@ -1,0 +1,220 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/lowwater/lowwater/internal/exchange"
+	"github.com/lowwater/lowwater/internal/graph"
+	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/internal/task"
+	"github.com/lowwater/lowwater/status"
+)
+
+// run is the job from one start of its tasks to their end. After a failure the next run
+// is built from nothing but the graph and a checkpoint.
+type run struct {
+	job     *Job
+	log     *slog.Logger
+	plan    *graph.Plan
+	tasks   []*runningTask
+	sources []*sourceRun
+	splits  operator.SplitRegistry
+	// alignment is nil if no source is aligned.
+	alignment *alignment
+
+	// ctx is the tasks'; it ends when the job is cancelled or has failed.
+	ctx    context.Context
+	cancel context.CancelFunc
+	// broken holds the first error of the coordinators.
+	broken chan error
+}
+
+// newRun connects to the sources, reads what the run is restored from, plans if it is
+// the first run, and deploys. Nothing runs yet.
+func (j *Job) newRun(ctx context.Context) (*run, error) {
+	r := &run{job: j, log: j.log, broken: make(chan error, 1)}
+	if err := r.build(ctx); err != nil {
+		r.closeSources()
+		return nil, err
+	}
+	j.current.Store(r)
+	return r, nil
+}
+
+func (r *run) build(ctx context.Context) (err error) {
+	j := r.job
+	if err := r.connect(ctx); err != nil {
+		return err
+	}
+	if j.plan == nil {
+		if j.plan, err = j.graph.Plan(); err != nil {
+			return err
+		}
+		j.warnings = j.graph.Check()
+	}
+	r.plan = j.plan
+	for _, s := range r.sources {
+		if err := s.assign(); err != nil {
+			return err
+		}
+	}
+	r.ctx, r.cancel = context.WithCancel(j.ctx)
+	r.deploy()
+	return nil
+}
+
+// execute starts the tasks and waits for all of them. The error is the first real one,
+// nil if the input ended or the job was stopped or cancelled.
+func (r *run) execute() error {
+	results := make(chan ended, len(r.tasks))
+	for _, t := range r.tasks {
+		go t.run(results)
+	}
+	r.job.life.enter(status.Running)
+	coordinators := r.coordinate()
+	w := waiting{run: r, left: map[*runningTask]bool{}}
+	for _, t := range r.tasks {
+		w.left[t] = true
+	}
+	w.forAll(results)
+	r.cancel()
+	w.stopping.Wait()
+	coordinators.Wait()
+	r.closeSources()
+	return w.first
+}
+
+// waiting is what execute knows while it waits for the tasks.
+type waiting struct {
+	run      *run
+	left     map[*runningTask]bool
+	first    error
+	stopping sync.WaitGroup
+}
+
+func (w *waiting) forAll(results <-chan ended) {
+	r := w.run
+	stop, cancelled := r.job.stopping, r.ctx.Done()
+	var overdue, deadline <-chan time.Time
+	for len(w.left) > 0 {
+		select {
+		case e := <-results:
+			w.ended(e)
+		case err := <-r.broken:
+			w.fail(err, -1, 0)
+		case <-cancelled:
+			cancelled = nil
+			timer := time.NewTimer(overdueAfter)
+			defer timer.Stop()
+			overdue = timer.C
+		case <-overdue:
+			w.logOverdue()
+		case <-deadline:
+			w.fail(fmt.Errorf("%w: %v", ErrStopTimeout, r.job.options.StopTimeout), -1, 0)
+			deadline = nil
+		case <-stop:
+			stop = nil
+			timer := time.NewTimer(r.job.options.StopTimeout)
+			defer timer.Stop()
+			deadline = timer.C
+			r.stop(&w.stopping)
+		}
+	}
+}
+
+func (w *waiting) ended(e ended) {
+	delete(w.left, e.task)
+	switch err := e.err; {
+	case err == nil:
+		e.task.life.enter(status.Finished)
+	case w.run.cancelled(err):
+		e.task.life.enter(status.Canceled)
+	default:
+		e.task.life.enter(status.Failed)
+		w.fail(err, e.task.vertex.ID, e.task.subtask)
+	}
+}
+
+func (w *waiting) fail(err error, vertex, subtask int) {
+	j := w.run.job
+	j.failures.add(status.Failure{At: time.Now(), Err: err, Vertex: vertex, Subtask: subtask})
+	if w.first == nil {
+		w.first = err
+		j.life.enter(status.Failing)
+	} else {
+		w.run.log.Error("failed after the job's first error", "error", err)
+	}
+	w.run.cancel()
+}
+
+// overdueAfter is how long a cancelled job may take before it is said what it waits for.
+const overdueAfter = 10 * time.Second
+
+// logOverdue names the subtasks that do not end: Go cannot end a function from outside.
+func (w *waiting) logOverdue() {
+	for t := range w.left {
+		w.run.log.Warn("the job is cancelled and waits for user code that does not return: end it when its context does",
+			"operators", t.vertex.Name, "subtask", t.subtask)
+	}
+}
+
+// fail ends the run with an error of a coordinator.
+func (r *run) fail(err error) {
+	select {
+	case r.broken <- err:
+	default:
+	}
+}
+
+// stop asks the sources to end. A task whose mailbox is full does not hold up the
+// others: each request waits in a goroutine that ends with its task.
+func (r *run) stop(wg *sync.WaitGroup) {
+	for _, t := range r.tasks {
+		if t.isSource {
+			wg.Go(func() { t.task.Stop(context.Background()) })
+		}
+	}
+}
+
+// cancelled reports whether err is nothing but the consequence of an earlier error or
+// of Cancel. The same error before that is the task's own: an operator that
+// returns context.Canceled by itself has ended, and so must the job.
+func (r *run) cancelled(err error) bool {
+	return r.ctx.Err() != nil && (errors.Is(err, exchange.ErrCancelled) || errors.Is(err, context.Canceled))
+}
+
+// runningTask is one subtask and what is known about it.
+type runningTask struct {
+	vertex   *graph.Vertex
+	subtask  int
+	isSource bool
+	task     *task.Task
+	numbers  *numbers
+	life     life
+}
+
+// ended is a task that has come to its end.
+type ended struct {
+	task *runningTask
+	err  error
+}
+
+// run runs the task and reports how it ended, also if user code ends the goroutine.
+func (t *runningTask) run(results chan<- ended) {
+	var err error
+	returned := false
+	defer func() {
+		if !returned {
+			err = t.task.Exited()
+		}
+		results <- ended{t, err}
+	}()
+	t.life.enter(status.Running)
+	err = t.task.Run()
+	returned = true
+}
