@@ -28,6 +28,7 @@ const (
 
 type commands struct {
 	Demo    demoCommand      `cmd:"" help:"Watch a job over Kafka stall and flow, in a few short acts."`
+	Gaps    gapsCommand      `cmd:"" help:"Find the bound and the idle timeout that fit a topic."`
 	Help    struct{}         `cmd:"" help:"Show this help, or that of a command: lowwater help demo."`
 	Version versionCommand   `cmd:"" help:"Print the version."`
 	Flag    kong.VersionFlag `name:"version" help:"Print the version."`
@@ -54,7 +55,7 @@ func cli(args []string, stdout, stderr io.Writer) int {
 	parser, err := kong.New(&c,
 		kong.Name("lowwater"), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: textWidth}),
-		kong.BindTo(stdout, (*io.Writer)(nil)), kong.Vars{"version": versionLine()},
+		kong.BindTo(stdout, (*io.Writer)(nil)), kong.Bind(stderrWriter{stderr}), kong.Vars{"version": versionLine()},
 		// kong wants to exit when a flag such as --help has been answered.
 		kong.Exit(func(int) { answered = true }),
 	)

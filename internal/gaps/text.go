@@ -1,0 +1,163 @@
+package gaps
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+func millis(m int64) time.Duration {
+	return time.Duration(min(m, 1<<62/int64(time.Millisecond))) * time.Millisecond
+}
+
+// format writes a duration with at most two units, such as 2h5m.
+func format(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "-" + format(-d)
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		d = d.Round(100 * time.Millisecond)
+	case d < time.Hour:
+		d = d.Round(time.Second)
+	case d < 48*time.Hour:
+		d = d.Round(time.Minute)
+	default:
+		days := d.Round(time.Hour)
+		text := fmt.Sprintf("%dd", days/(24*time.Hour))
+		if hours := days % (24 * time.Hour) / time.Hour; hours > 0 {
+			text += fmt.Sprintf("%dh", hours)
+		}
+		return text
+	}
+	text := strings.TrimSuffix(d.String(), "m0s")
+	if text != d.String() {
+		text += "m"
+	}
+	if cut := strings.TrimSuffix(text, "h0m"); cut != text {
+		text = cut + "h"
+	}
+	return text
+}
+
+// percent writes a share so that what is not 0 does not look like it.
+func percent(share float64) string {
+	p := share * 100
+	switch {
+	case p == 0:
+		return "0%"
+	case p < 0.001:
+		return "<0.001%"
+	case p < 1:
+		return strconv.FormatFloat(p, 'g', 2, 64) + "%"
+	default:
+		return strconv.FormatFloat(p, 'f', 1, 64) + "%"
+	}
+}
+
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// clock writes a time since the epoch in UTC.
+func clock(t int64) string { return time.UnixMilli(t).UTC().Format("2006-01-02 15:04:05Z") }
+
+// Text writes the report for a terminal.
+func (r *Report) Text(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", r.headline())
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "note: %s\n", n)
+	}
+	b.WriteString("\nGaps between records, by append time, and how far records are behind the largest\nevent time before them in their partition:\n\n")
+	r.partitionTable(&b)
+	if len(r.outcomes) > 0 {
+		fmt.Fprintf(&b, "\nWhat would have happened, with tumbling windows of %s and watermarks every %s:\n\n",
+			format(r.options.Window), format(r.options.Interval))
+		r.outcomeTable(&b)
+		b.WriteString("\nlate: records whose window had fired. wait: from the end of a window to its result.\n" +
+			"idle: times that a partition went idle / came back / came back with a late record.\n" +
+			"held: windows without a result at the end of the data.\n")
+	}
+	if r.best >= 0 {
+		o := &r.outcomes[r.best]
+		fmt.Fprintf(&b, "\nRecommended: %s. %s\n", o.Choice, o.why(r.lateShare))
+		r.lateTable(&b, o)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// headline says what was read.
+func (r *Report) headline() string {
+	d := r.data
+	text := fmt.Sprintf("%s: %d records of %d partitions", d.Topic, d.Records, len(d.Partitions))
+	if from, to := d.start(), d.horizon(); d.Records > 0 {
+		text += fmt.Sprintf(", appended %s to %s", clock(from), clock(to))
+	}
+	if d.Stopped != "" {
+		text += "; not to the end: " + d.Stopped
+	}
+	return text
+}
+
+func (r *Report) partitionTable(b *strings.Builder) {
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "partition\trecords\tgap p50\tp99\tmax\tbehind p50\tp99\tp99.9\tmax\tlast append\t")
+	for _, p := range r.data.Partitions {
+		if p.Records == 0 {
+			fmt.Fprintf(t, "%d\t0\t-\t-\t-\t-\t-\t-\t-\t-\t\n", p.Number)
+			continue
+		}
+		g, d := p.Gaps.Quantiles(), p.Disorder.Quantiles()
+		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", p.Number, p.Records,
+			format(millis(g.P50Millis)), format(millis(g.P99Millis)), format(millis(g.MaxMillis)),
+			format(millis(d.P50Millis)), format(millis(d.P99Millis)), format(millis(d.P999)), format(millis(d.MaxMillis)),
+			time.UnixMilli(p.LastAppend).UTC().Format("15:04:05"))
+	}
+	_ = t.Flush() // a strings.Builder takes everything
+}
+
+func (r *Report) outcomeTable(b *strings.Builder) {
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "bound\tidleness\tlate\tshare\twait p50\tp99\tmax\tidle\theld\t\t")
+	for i := range r.outcomes {
+		o := &r.outcomes[i]
+		idle, episodes, mark := "none", "-", ""
+		if o.Idle > 0 {
+			total := o.total()
+			idle, episodes = format(o.Idle), fmt.Sprintf("%d/%d/%d", total.Idled, total.Returned, total.ReturnedLate)
+		}
+		if i == r.best {
+			mark = "<-"
+		}
+		wait := [3]string{"-", "-", "-"}
+		if o.Wait.Count() > 0 {
+			wait = [3]string{format(millis(o.Wait.Quantile(0.5))), format(millis(o.Wait.Quantile(0.99))), format(millis(o.Wait.Max()))}
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t\n",
+			format(o.Bound), idle, o.Late, percent(o.LateShare()), wait[0], wait[1], wait[2], episodes, o.Held, mark)
+	}
+	_ = t.Flush()
+}
+
+// lateTable says which partitions the late records are from.
+func (r *Report) lateTable(b *strings.Builder, o *Outcome) {
+	for _, p := range o.Partitions {
+		if p.Late == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "  partition %d: %d late", p.Partition, p.Late)
+		if p.LateAfterIdle > 0 {
+			fmt.Fprintf(b, ", %d of them after it had been idle", p.LateAfterIdle)
+		}
+		b.WriteByte('\n')
+	}
+}
