@@ -1,0 +1,243 @@
+// The shapes of the server's JSON. Times are milliseconds since the epoch.
+
+/** A watermark: a time, null when there is none yet, "end" after the final one. */
+export type Watermark = number | null | "end";
+
+// Flink's monitoring REST, as far as the pages use it.
+
+export type JobState = string;
+
+export interface JobOverview {
+  jid: string;
+  name: string;
+  state: JobState;
+  "start-time": number;
+  "end-time": number;
+  duration: number;
+  tasks?: Record<string, number>;
+}
+
+export interface JobsOverview {
+  jobs: JobOverview[];
+}
+
+export interface FlinkConfig {
+  "flink-version"?: string;
+  features?: Record<string, boolean>;
+}
+
+export interface ExceptionEntry {
+  exceptionName: string;
+  stacktrace: string;
+  timestamp: number;
+  taskName?: string | null;
+  endpoint?: string | null;
+  failureLabels?: Record<string, string>;
+  concurrentExceptions?: ExceptionEntry[];
+}
+
+export interface Exceptions {
+  exceptionHistory?: { entries: ExceptionEntry[]; truncated: boolean };
+}
+
+export interface JobConfig {
+  jid: string;
+  name: string;
+  "execution-config"?: Record<string, unknown> & { "user-config"?: Record<string, string> };
+}
+
+/** A statistic of Flink's; "NaN" when nothing was measured. */
+export type Stat = Record<"min" | "max" | "avg" | "p50" | "p90" | "p95" | "p99" | "p999", number | "NaN">;
+
+export interface Checkpoint {
+  id: number;
+  status: string;
+  is_savepoint: boolean;
+  trigger_timestamp: number;
+  latest_ack_timestamp: number;
+  state_size: number;
+  checkpointed_size?: number;
+  end_to_end_duration: number;
+  processed_data?: number;
+  persisted_data?: number;
+  num_subtasks: number;
+  num_acknowledged_subtasks: number;
+  checkpoint_type?: string;
+  external_path?: string;
+  discarded?: boolean;
+  failure_timestamp?: number;
+  failure_message?: string;
+}
+
+export interface Checkpoints {
+  counts: Record<"restored" | "total" | "in_progress" | "completed" | "failed", number>;
+  summary?: Partial<Record<"checkpointed_size" | "state_size" | "end_to_end_duration", Stat>>;
+  latest: {
+    completed: Checkpoint | null;
+    savepoint: Checkpoint | null;
+    failed: Checkpoint | null;
+    restored: { id: number; restore_timestamp: number; is_savepoint: boolean; external_path?: string } | null;
+  };
+  history: Checkpoint[];
+}
+
+export interface CheckpointsConfig {
+  mode: string;
+  interval: number;
+  timeout: number;
+  min_pause: number;
+  max_concurrent: number;
+  externalization?: { enabled: boolean; delete_on_cancellation: boolean };
+  state_backend?: string;
+  checkpoint_storage?: string;
+  unaligned_checkpoints?: boolean;
+  tolerable_failed_checkpoints?: number;
+}
+
+// lowwater's own.
+
+export type VertexKind = "source" | "sink" | "window" | "process" | "other";
+
+export interface Subtask {
+  subtask: number;
+  status: string;
+  inputWatermark: Watermark;
+  outputWatermark: Watermark;
+  idle: boolean;
+  busy: number;
+  softBackPressured: number;
+  hardBackPressured: number;
+  idleTime: number;
+  recordsIn: number;
+  recordsOut: number;
+  recordsInPerSecond: number;
+  recordsOutPerSecond: number;
+  lateDropped: number;
+}
+
+export interface Vertex {
+  id: string;
+  name: string;
+  parallelism: number;
+  kind: VertexKind;
+  operators: { name: string; uid: string; kind: string }[];
+  inputs: { id: string; shipStrategy: string; input: number }[];
+  lowWatermark: Watermark;
+  watermarkLagMs: number | null;
+  busy: number;
+  backPressured: number;
+  idle: number;
+  recordsInPerSecond: number;
+  recordsOutPerSecond: number;
+  lateDropped: number;
+  subtasks: Subtask[];
+}
+
+export interface Holder {
+  watermark: Watermark;
+  sinceMs: number | null;
+  text: string;
+  path: { vertex: string; subtask: number; operator: string }[];
+  split: { vertex: string; subtask: number; id: string; topic: string; partition: number } | null;
+}
+
+export interface Graph {
+  jid: string;
+  name: string;
+  state: JobState;
+  now: number;
+  startTime: number;
+  parallelism: number;
+  vertices: Vertex[];
+  holder: Holder | null;
+}
+
+export type SplitState = "active" | "idle" | "paused" | "finished";
+
+export interface Split {
+  vertex: string;
+  source: string;
+  subtask: number;
+  id: string;
+  topic: string;
+  partition: number;
+  state: SplitState;
+  idleBy: string;
+  sinceMs: number | null;
+  offset: number | null;
+  endOffset: number | null;
+  lag: number | null;
+  watermark: Watermark;
+  lastEventTime: number | null;
+  lastRecordAt: number | null;
+  records: number;
+  futureRecords: number;
+}
+
+export interface Splits {
+  now: number;
+  splits: Split[];
+}
+
+export interface HistorySeries {
+  kind: "subtask" | "split";
+  vertex: string;
+  subtask: number;
+  split?: string;
+  name: string;
+  points: [wallMs: number, watermark: Watermark][];
+}
+
+export interface History {
+  intervalMs: number;
+  now: number;
+  series: HistorySeries[];
+}
+
+export interface Late {
+  late: number;
+  dropped: number;
+  byReason: { operator: string; reason: string; count: number }[];
+  bySplit: { operator: string; source: string; split: string; count: number }[];
+  samples: {
+    operator: string;
+    subtask: number;
+    timestamp: number;
+    watermark: Watermark;
+    behindMs: number;
+    key: string;
+    source: string;
+    split: string;
+    offset: number;
+  }[];
+}
+
+export type Severity = string;
+
+export interface PlanWarning {
+  code: string;
+  severity: Severity;
+  text: string;
+  where: string;
+}
+
+export interface Plan {
+  warnings: PlanWarning[];
+}
+
+export interface Finding {
+  code: string;
+  severity: Severity;
+  answer: string;
+  culprit: Record<string, string | number | null> | null;
+  numbers: { name: string; value: string | number; unit?: string }[];
+  ruledOut: string[];
+  fixes: { code: string; go?: string; java?: string; sql?: string; tradeoff: string }[];
+}
+
+export interface Why {
+  healthy: boolean;
+  findings: Finding[];
+  text: string;
+  blind: string[];
+}

@@ -1,0 +1,161 @@
+// The path that holds the minimum: from the split that stands still to the operators
+// that wait for it. Pure.
+
+import type { Graph, Holder, Split, Vertex, Watermark, Why } from "../api/types";
+import { roughly } from "./format";
+
+/** A watermark that stands for longer than this is called stuck, where nothing better is known. */
+export const stuckMillis = 10_000;
+
+export interface HeldPath {
+  /** The vertices from the one with the split on, by id. */
+  vertices: string[];
+  /** Edges between them as "from>to". */
+  edges: Set<string>;
+  /** The subtask of each vertex that has the smallest watermark. */
+  subtasks: Map<string, number>;
+  /** The splitKey of the split that holds, or null. */
+  split: string | null;
+  stuck: boolean;
+  /** For how long the minimum has stood, in ms. */
+  stoodMillis: number | null;
+}
+
+export const edgeKey = (from: string, to: string): string => `${from}>${to}`;
+
+/** splitKey identifies a split in a job: ids are unique within a source only. */
+export const splitKey = (s: { vertex: string; id: string }): string => `${s.vertex}/${s.id}`;
+
+/** splitName is how people call a split. */
+export function splitName(s: { id: string; topic: string; partition: number }): string {
+  return s.topic && s.partition >= 0 ? `${s.topic}-${s.partition}` : s.id;
+}
+
+/** compareWatermarks orders none before all times and the end after them. */
+export function compareWatermarks(a: Watermark, b: Watermark): number {
+  const order = (w: Watermark): number => (w === null ? -Infinity : w === "end" ? Infinity : w);
+  const [x, y] = [order(a), order(b)];
+  return x === y ? 0 : x < y ? -1 : 1;
+}
+
+export function finalState(state: string): boolean {
+  return ["FINISHED", "CANCELED", "FAILED"].includes(state);
+}
+
+/** heldPath returns what the graph highlights, or null if nothing holds the minimum. */
+export function heldPath(graph: Graph, why: Why | undefined): HeldPath | null {
+  const holder = graph.holder;
+  if (!holder || finalState(graph.state)) {
+    return null;
+  }
+  const subtasks = new Map<string, number>();
+  for (const hop of holder.path) {
+    subtasks.set(hop.vertex, hop.subtask);
+  }
+  if (holder.split) {
+    subtasks.set(holder.split.vertex, holder.split.subtask);
+  }
+  const edges = new Set<string>();
+  for (const v of graph.vertices) {
+    for (const input of v.inputs) {
+      if (subtasks.has(v.id) && subtasks.has(input.id)) {
+        edges.add(edgeKey(input.id, v.id));
+      }
+    }
+  }
+  const stoodMillis = stood(holder, graph.now);
+  return {
+    vertices: upstreamFirst(graph.vertices).filter((id) => subtasks.has(id)),
+    edges,
+    subtasks,
+    split: holder.split && splitKey(holder.split),
+    stuck: why ? !why.healthy : (stoodMillis ?? 0) >= stuckMillis,
+    stoodMillis,
+  };
+}
+
+function stood(holder: Holder, now: number): number | null {
+  return holder.sinceMs === null || holder.sinceMs <= 0 ? null : Math.max(now - holder.sinceMs, 0);
+}
+
+/** upstreamFirst returns the ids of vertices so that inputs come before those they feed. */
+export function upstreamFirst(vertices: Vertex[]): string[] {
+  const byId = new Map(vertices.map((v) => [v.id, v]));
+  const done = new Set<string>();
+  const order: string[] = [];
+  const visit = (v: Vertex): void => {
+    if (done.has(v.id)) {
+      return;
+    }
+    done.add(v.id);
+    for (const input of v.inputs) {
+      const from = byId.get(input.id);
+      if (from) {
+        visit(from);
+      }
+    }
+    order.push(v.id);
+  };
+  vertices.forEach(visit);
+  return order;
+}
+
+/** splitStatus is what a split's node says under its name. */
+export function splitStatus(s: Split, now: number): string {
+  switch (s.state) {
+    case "finished":
+      return "finished";
+    case "paused":
+      return "paused by alignment";
+    case "idle":
+      return s.sinceMs ? `idle ${roughly(now - s.sinceMs)}` : "idle";
+    case "active": {
+      if (s.lastRecordAt === null || s.lastRecordAt <= 0) {
+        return "no record yet";
+      }
+      const silence = now - s.lastRecordAt;
+      return silence >= 3000 ? `silent ${roughly(silence)}` : "active";
+    }
+  }
+}
+
+export interface Answer {
+  tone: "held" | "calm" | "ended" | "failed";
+  text: string;
+}
+
+/** answer is the sentence on top of a job: what holds its watermark, or that nothing does. */
+export function answer(graph: Graph, why: Why | undefined): Answer {
+  switch (graph.state) {
+    case "FINISHED":
+    case "CANCELED":
+      return { tone: "ended", text: graph.state === "FINISHED" ? "The job has finished." : "The job was cancelled." };
+    case "FAILED":
+      return { tone: "failed", text: "The job has failed. The exception says why." };
+  }
+  if (why && !why.healthy) {
+    return { tone: "held", text: why.findings[0]?.answer ?? why.text };
+  }
+  const path = heldPath(graph, why);
+  if (path && graph.holder?.text) {
+    return { tone: path.stuck ? "held" : "calm", text: graph.holder.text };
+  }
+  return { tone: "calm", text: "No watermark holds the others back." };
+}
+
+/** pathText is the path in words, for those who do not see the graph. */
+export function pathText(graph: Graph, path: HeldPath, splits: Split[]): string[] {
+  const steps: string[] = [];
+  const split = splits.find((s) => splitKey(s) === path.split);
+  if (split) {
+    steps.push(`${splitName(split)}, ${splitStatus(split, graph.now)}`);
+  } else if (graph.holder?.split) {
+    steps.push(splitName(graph.holder.split));
+  }
+  for (const id of path.vertices) {
+    const vertex = graph.vertices.find((v) => v.id === id)!;
+    const n = path.subtasks.get(id)!;
+    steps.push(vertex.parallelism > 1 ? `${vertex.name}, subtask ${n}` : vertex.name);
+  }
+  return steps;
+}

@@ -1,0 +1,117 @@
+// uPlot in a component: lines of watermarks, and the diagonal on which event time
+// would be the wall clock.
+
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import type { HistorySeries } from "../api/types";
+import { clock } from "../model/format";
+import { align } from "../model/history";
+import { colorOf, useThemeVersion } from "../theme";
+
+export interface Line {
+  key: string;
+  name: string;
+  points: HistorySeries["points"];
+  /** Whether this line holds the minimum. */
+  held: boolean;
+  dashed: boolean;
+  /** The name of its colour in the style sheet. */
+  color: string;
+}
+
+export function Chart(props: {
+  lines: Line[];
+  isolated: string | null;
+  now: number;
+  height: number;
+  label: string;
+  onCursor: (wall: number | null) => void;
+}) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const theme = useThemeVersion();
+  const onCursor = useRef(props.onCursor);
+  onCursor.current = props.onCursor;
+  // The plot is made anew when its lines or colours change, not for new points.
+  const kind = JSON.stringify([theme, props.height, props.isolated, props.lines.map((l) => [l.key, l.color])]);
+  const data = dataOf(props.lines, props.now);
+  useEffect(() => {
+    const element = box.current!;
+    const u = new uPlot(options(element, props.lines, props.isolated, props.height, (wall) => onCursor.current(wall)), data, element);
+    plot.current = u;
+    const observer = new ResizeObserver(() => u.setSize({ width: element.clientWidth, height: props.height }));
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      u.destroy();
+      plot.current = null;
+    };
+  }, [kind]);
+  useEffect(() => plot.current?.setData(data), [props.lines, props.now]);
+  return <div class="chart" ref={box} role="img" aria-label={props.label} style={{ height: `${props.height}px` }} />;
+}
+
+/** dataOf adds the diagonal as the last series. It stays away where event time is far from the clock. */
+function dataOf(lines: Line[], now: number): uPlot.AlignedData {
+  const [walls, ...columns] = align(lines.map((l) => ({ kind: "split", vertex: "", subtask: 0, name: l.name, points: l.points })));
+  const values = columns.flat().filter((v): v is number => typeof v === "number");
+  const span = Math.max(now - (walls[0] ?? now), 60_000);
+  const near = values.some((v) => Math.abs(now - v) < 3 * span);
+  return [walls, ...columns, walls.map((wall) => (near ? wall : null))];
+}
+
+function options(element: HTMLElement, lines: Line[], isolated: string | null, height: number, onCursor: (wall: number | null) => void): uPlot.Options {
+  const color = (name: string): string => colorOf(name, element);
+  const grid = { stroke: color("grid"), width: 1 };
+  const font = `11px ${getComputedStyle(element).fontFamily}`;
+  const axis = { stroke: color("muted"), grid, ticks: { ...grid, size: 4 }, font };
+  const times = (_: uPlot, splits: number[]): string[] => {
+    const seconds = splits.length > 1 && splits[1]! - splits[0]! < 60_000;
+    return splits.map((at) => (seconds ? clock(at, at) : clock(at, at).slice(0, 5)));
+  };
+  const fine = { incrs: timeSteps };
+  return {
+    width: element.clientWidth,
+    height,
+    ms: 1,
+    legend: { show: false },
+    cursor: { drag: { x: true, y: false }, points: { show: false }, y: false },
+    scales: { x: { time: true }, y: { range: (_, min, max) => padded(min, max) } },
+    axes: [
+      { ...axis, ...fine, values: times, space: 70 },
+      { ...axis, ...fine, values: times, size: 62, space: 34 },
+    ],
+    series: [
+      {},
+      ...lines.map((line): uPlot.Series => {
+        const alone = isolated === null || isolated === line.key;
+        return {
+          label: line.name,
+          stroke: color(line.color),
+          width: line.held ? 3 : 1.5,
+          alpha: alone ? 1 : 0.12,
+          ...(line.dashed ? { dash: [5, 3] } : {}),
+          points: { show: false },
+        };
+      }),
+      { label: "wall clock", stroke: color("faint"), width: 1, dash: [2, 4], points: { show: false } },
+    ],
+    hooks: {
+      setCursor: [
+        (u) => {
+          const { left } = u.cursor;
+          onCursor(left === undefined || left < 0 ? null : u.posToVal(left, "x"));
+        },
+      ],
+    },
+  };
+}
+
+/** Steps of the axes that people count time in, in ms. */
+const timeSteps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400, 604800, 2592000, 31536000].map((s) => s * 1000);
+
+/** padded leaves some air above and below, also where all values are one. */
+function padded(min: number, max: number): [number, number] {
+  const air = Math.max((max - min) * 0.06, 500);
+  return [min - air, max + air];
+}

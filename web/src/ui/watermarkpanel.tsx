@@ -1,0 +1,139 @@
+// Watermarks over the last hour, with a legend that isolates a line.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useResource } from "../api/live";
+import type { History } from "../api/types";
+import { clock, duration, roughly } from "../model/format";
+import { drawable, flatSince, historyMillis, merge, newest, seriesKey } from "../model/history";
+import type { JobView } from "../pages/job";
+import { Chart, type Line } from "./chart";
+import { Empty, Panel } from "./parts";
+
+type Shown = "all" | "split" | "subtask";
+
+/** More lines than these are not drawn together. */
+const maxLines = 24;
+
+export function WatermarkPanel(props: { view: JobView; height: number }) {
+  const { view } = props;
+  const history = useHistory(view.jid);
+  const [shown, setShown] = useState<Shown>("all");
+  const [isolated, setIsolated] = useState<string | null>(null);
+  const [cursor, setCursor] = useState<number | null>(null);
+  const lines = linesOf(view, history, shown);
+  const kinds: [Shown, string][] = [
+    ["all", "All"],
+    ["split", "Splits"],
+    ["subtask", "Subtasks"],
+  ];
+  const drawn = lines.slice(0, maxLines);
+  const now = history?.now ?? view.graph.now;
+  return (
+    <Panel
+      title="Watermarks against the wall clock"
+      aside={
+        <div class="segments" role="group" aria-label="Lines shown">
+          {kinds.map(([value, label]) => (
+            <button key={value} type="button" aria-pressed={shown === value} onClick={() => setShown(value)}>
+              {label}
+            </button>
+          ))}
+        </div>
+      }
+    >
+      {drawn.length === 0 ? (
+        <Empty>{history ? "No watermark in the last hour." : "Loading…"}</Empty>
+      ) : (
+        <>
+          <Chart lines={drawn} isolated={isolated} now={now} height={props.height} onCursor={setCursor} label={summary(drawn, now)} />
+          <ul class="lines" aria-label="Lines; press one to see it alone">
+            {drawn.map((line) => (
+              <li key={line.key}>
+                <button
+                  type="button"
+                  class={line.held ? "held" : undefined}
+                  aria-pressed={isolated === line.key}
+                  onClick={() => setIsolated(isolated === line.key ? null : line.key)}
+                >
+                  <span class={`swatch ${line.color}`} aria-hidden="true" />
+                  {line.name} <LineValue line={line} cursor={cursor} now={now} />
+                </button>
+              </li>
+            ))}
+          </ul>
+          {lines.length > drawn.length && (
+            <p class="faint">
+              {drawn.length} of {lines.length} lines, those furthest behind.
+            </p>
+          )}
+        </>
+      )}
+    </Panel>
+  );
+}
+
+function LineValue(props: { line: Line; cursor: number | null; now: number }) {
+  const { points } = props.line;
+  if (props.cursor !== null) {
+    const at = points.findLast(([wall]) => wall <= props.cursor!)?.[1] ?? null;
+    return <span class="faint">{at === "end" ? "end" : at === null ? "–" : clock(at, props.now)}</span>;
+  }
+  const last = points.at(-1)![1];
+  if (typeof last !== "number") {
+    return <span class="faint">{last ?? "none yet"}</span>;
+  }
+  const flat = props.now - (flatSince(points) ?? props.now);
+  return <span class="faint">{flat >= 5000 ? `flat for ${roughly(flat)}` : `${duration(props.now - last)} behind`}</span>;
+}
+
+/** linesOf returns what to draw: the held line first, then those furthest behind. */
+function linesOf(view: JobView, history: History | undefined, shown: Shown): Line[] {
+  const { graph, path } = view;
+  const lines = (history?.series ?? [])
+    .filter((s) => shown === "all" || s.kind === shown)
+    .map((s): Line => {
+      const isSplit = s.kind === "split" && `${s.vertex}/${s.split ?? ""}` === path?.split;
+      const onPath = s.kind === "subtask" && path?.subtasks.get(s.vertex) === s.subtask;
+      return { key: seriesKey(s), name: s.name, points: s.points, held: isSplit || (onPath && !path?.split), dashed: s.kind === "subtask", color: "" };
+    })
+    .sort((a, b) => Number(b.held) - Number(a.held) || last(a) - last(b));
+  let other = 0;
+  for (const line of lines) {
+    line.color = line.held ? (path?.stuck ? "line-held" : "line-water") : `line-${other++ % 6}`;
+  }
+  return graph.vertices.length > 0 ? lines : [];
+}
+
+const last = (line: Line): number => drawable(line.points.at(-1)?.[1] ?? null) ?? -Infinity;
+
+/** summary is the chart in words. */
+function summary(lines: Line[], now: number): string {
+  const parts = lines.map((line) => {
+    const value = line.points.at(-1)![1];
+    if (typeof value !== "number") {
+      return `${line.name}: ${value ?? "none yet"}`;
+    }
+    const flat = now - (flatSince(line.points) ?? now);
+    return `${line.name}: ${duration(now - value)} behind${flat >= 5000 ? `, flat for ${roughly(flat)}` : ""}`;
+  });
+  return `Watermarks over the last hour. ${parts.join("; ")}.`;
+}
+
+/** useHistory loads the last hour once and then what is new. */
+function useHistory(jid: string): History | undefined {
+  const known = useRef<History | undefined>(undefined);
+  const [since, setSince] = useState(() => Date.now() - historyMillis);
+  const news = useResource<History>(`/lowwater/jobs/${jid}/history?since=${Math.floor(since)}`, Infinity);
+  const [, setMerged] = useState(0);
+  useEffect(() => {
+    if (!news.data) {
+      return;
+    }
+    known.current = merge(known.current, news.data);
+    setMerged((n) => n + 1);
+    const next = newest(known.current);
+    const timer = setTimeout(() => setSince(Math.max(next, since + 1)), Math.max(news.data.intervalMs, 1000));
+    return () => clearTimeout(timer);
+  }, [news.data]);
+  return known.current;
+}
