@@ -82,6 +82,8 @@ type ReaderRuntime struct {
 	// CountDropped counts one record that the reader did not pass on, by
 	// reason, in the source's metrics. sample describes the record.
 	CountDropped func(reason, sample string)
+	// Checkpointing says that checkpoints will be taken.
+	Checkpointing bool
 }
 
 // PollStatus is a reader's answer to Poll.

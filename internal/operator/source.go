@@ -42,6 +42,9 @@ type sourceOperator[T any] struct {
 	emitter  *Emitter[T]
 	pool     *connector.Pool[T]
 	probes   *probes
+	// codec and snapshotter are set if there are checkpoints.
+	codec       connector.SplitCodec
+	snapshotter connector.SplitSnapshotter
 	// positionsWait is the time from the last look at positions to the next, in
 	// milliseconds, which cancelPositions prevents.
 	positionsWait   int64
@@ -74,16 +77,20 @@ func (s *sourceOperator[T]) Open(rt *Runtime, out Output) error {
 	s.emitter = NewEmitter[T](out, "")
 	s.deadLetters = NewEmitter[connector.DeadLetter](out, s.deadID)
 	reader, err := s.source.NewReader(rt.Context, connector.ReaderRuntime{
-		Operator:     rt.Name,
-		Subtask:      rt.Subtask,
-		Parallelism:  rt.Parallelism,
-		Logger:       rt.Logger,
-		CountDropped: rt.Metrics.Drop,
+		Operator:      rt.Name,
+		Subtask:       rt.Subtask,
+		Parallelism:   rt.Parallelism,
+		Logger:        rt.Logger,
+		CountDropped:  rt.Metrics.Drop,
+		Checkpointing: rt.Checkpointing,
 	})
 	if err != nil {
 		return err // a reader that comes with an error may be a nil of its type
 	}
 	s.reader = reader
+	if err := s.openState(); err != nil {
+		return err
+	}
 	cfg := progress.SourceConfig{
 		Samples:    rt.Alignment.Samples,
 		Report:     rt.Alignment.Report,
@@ -202,7 +209,8 @@ func (s *sourceOperator[T]) readPositions() (moved bool) {
 
 func (s *sourceOperator[T]) AddSplits(splits []connector.Split) error {
 	s.wake()
-	for _, split := range splits {
+	bare, restored := unwrapSplits(splits)
+	for _, split := range bare {
 		id := split.ID()
 		m := metric.NewSplit(id)
 		if p, ok := split.(connector.PartitionSplit); ok {
@@ -216,7 +224,15 @@ func (s *sourceOperator[T]) AddSplits(splits []connector.Split) error {
 		}
 		s.rt.Metrics.Splits.Add(m)
 	}
-	return s.reader.AddSplits(splits)
+	if err := s.reader.AddSplits(bare); err != nil {
+		return err
+	}
+	for _, split := range restored {
+		sp := s.splits[split.ID()]
+		sp.Restore(split.Watermark) // may pause the split at the reader
+		sp.metrics.CurrentWatermark.Set(sp.Watermark())
+	}
+	return nil
 }
 
 func (s *sourceOperator[T]) NoMoreSplits()              { s.reader.NoMoreSplits() }

@@ -85,6 +85,10 @@ func (l *lane[T]) MarkActive() error {
 	return l.source.settle()
 }
 
+// Restore gives a split that was just added the watermark that it had in an earlier run,
+// in milliseconds. The next combination counts it, and the split does not go below it.
+func (sp *Split[T]) Restore(watermark int64) { sp.periodic.EmitWatermark(watermark) }
+
 // SetQuiet tells whether the outside knows that the split was read to its end and that
 // nothing was appended for as long as it takes to be idle. The next periodic call makes
 // a quiet split idle; a split that is no longer quiet is active at once, and so is the
