@@ -13,6 +13,7 @@ import (
 	"github.com/lowwater/lowwater/internal/graph"
 	"github.com/lowwater/lowwater/internal/job"
 	"github.com/lowwater/lowwater/internal/progress"
+	"github.com/lowwater/lowwater/internal/rest"
 )
 
 // DefaultWatermarkInterval is the time between two periodic watermarks unless
@@ -30,6 +31,8 @@ type Environment struct {
 	options  job.Options
 	errs     []error
 	executed bool
+	// serve returns the server that shows the job, and how to end it; nil means none.
+	serve func(*slog.Logger) (server *rest.Server, closeServer func() error, err error)
 }
 
 // Option is a setting of an Environment.
@@ -161,12 +164,12 @@ func (e *Environment) Start(ctx context.Context, name string) (*Job, error) {
 		return nil, fmt.Errorf("%s: job %q: %w", callSite(), name, err)
 	}
 	e.graph.Name = name
-	j, err := job.Start(ctx, &e.graph, e.options)
+	j, err := e.startServed(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("job %q: %w", name, err)
 	}
 	e.executed = true
-	return &Job{job: j, name: name}, nil
+	return j, nil
 }
 
 // fail remembers a build error.

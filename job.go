@@ -42,11 +42,19 @@ var ErrStopTimeout = job.ErrStopTimeout
 type Job struct {
 	job  *job.Job
 	name string
+	// served is closed when the REST server that ends with the job has; nil if there is
+	// none.
+	served   chan struct{}
+	restAddr string
 }
 
 // Wait blocks until the job has ended and returns what Execute would.
 func (j *Job) Wait() error {
-	if err := j.job.Wait(); err != nil {
+	err := j.job.Wait()
+	if j.served != nil {
+		<-j.served
+	}
+	if err != nil {
 		return fmt.Errorf("job %q: %w", j.name, err)
 	}
 	return nil

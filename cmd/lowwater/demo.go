@@ -16,6 +16,8 @@ type demoCommand struct {
 	Scenario string        `arg:"" optional:"" default:"quiet-partition" help:"What to show, ${default} by default; see above."`
 	Brokers  []string      `placeholder:"HOST:PORT" help:"Run on this Kafka instead of an embedded one. The demo creates topics of its own there, and removes them."`
 	ActTime  time.Duration `default:"3s" help:"How long each act goes on at least."`
+	REST     string        `name:"rest" default:"127.0.0.1:8081" placeholder:"ADDR" help:"Serve the Web UI and the REST API there (${default}); off for nowhere."`
+	Hold     bool          `help:"Keep the last job running until interrupted."`
 }
 
 // Help is what `lowwater demo --help` adds.
@@ -64,10 +66,21 @@ func (c *demoCommand) play(ctx context.Context, s scenario, stdout io.Writer) (e
 		return err
 	}
 	defer shops.close()
-	stage := &stage{screen: screen, broker: b, shops: shops, actTime: c.ActTime}
+	server, err := c.serve(screen)
+	if err != nil {
+		return err
+	}
+	if server != nil {
+		defer func() { err = errors.Join(err, server.Close()) }()
+	}
+	stage := &stage{screen: screen, broker: b, shops: shops, actTime: c.ActTime, scenario: s.name, server: server, hold: c.Hold}
+	defer func() { err = errors.Join(err, stage.current.finish()) }()
 	if err := s.play(ctx, stage); err != nil {
 		return err
 	}
 	screen.lines("", fmt.Sprintf("%d acts, all as promised.", stage.acts))
+	if c.Hold {
+		return stage.holdOn(ctx)
+	}
 	return nil
 }

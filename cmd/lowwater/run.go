@@ -27,8 +27,13 @@ type pane = window.Pane[string, int64]
 // run is one run of a job, with what came out of it.
 type run struct {
 	env    *lowwater.Environment
+	name   string
 	broker *broker
 	job    *lowwater.Job
+	// hold says that end leaves the job to the next run to end, which has this one as its
+	// previous.
+	hold     bool
+	previous *run
 	// sources are the names of the job's sources.
 	sources []string
 	history history
@@ -54,14 +59,22 @@ type firing struct {
 
 // newRun returns an empty job of the demo.
 func (s *stage) newRun() *run {
-	return &run{
-		env:      lowwater.NewEnvironment(lowwater.WithParallelism(partitions), lowwater.WithLogger(slog.New(warnings{screen: s.screen}))),
+	options := []lowwater.Option{lowwater.WithParallelism(partitions), lowwater.WithLogger(slog.New(warnings{screen: s.screen}))}
+	if s.server != nil {
+		options = append(options, lowwater.WithRESTServer(s.server))
+	}
+	s.current = &run{
+		env:      lowwater.NewEnvironment(options...),
+		name:     s.scenario,
 		broker:   s.broker,
+		hold:     s.hold,
+		previous: s.current,
 		history:  history{standing: map[string]standing{}},
 		fresh:    map[window.TimeWindow]*firing{},
 		byKey:    map[string]int64{},
 		byWindow: map[window.TimeWindow]int64{},
 	}
+	return s.current
 }
 
 // read adds a source of one of the demo's topics, from its start.
@@ -125,14 +138,25 @@ func (r *run) fullest() (fullest window.TimeWindow, n int64) {
 }
 
 func (r *run) start(ctx context.Context) (err error) {
-	r.job, err = r.env.Start(ctx, "demo")
+	if err := r.previous.finish(); err != nil {
+		return err
+	}
+	r.job, err = r.env.Start(ctx, r.name)
 	r.history.lastWindow = time.Now()
 	return err
 }
 
-// end stops the job, if it runs.
+// end says that the run is not needed any more.
 func (r *run) end() error {
-	if r.job == nil {
+	if r.hold {
+		return nil
+	}
+	return r.finish()
+}
+
+// finish stops the job, if there is one.
+func (r *run) finish() error {
+	if r == nil || r.job == nil {
 		return nil
 	}
 	r.job.Stop()

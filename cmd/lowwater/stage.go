@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lowwater/lowwater"
 	"github.com/lowwater/lowwater/eventtime"
 )
 
@@ -32,6 +33,12 @@ type stage struct {
 	shops   *shops
 	actTime time.Duration
 	acts    int
+	// scenario names the jobs, server shows them; it may be nil.
+	scenario string
+	server   *lowwater.RESTServer
+	// current is the latest run. With hold it goes on until the next one begins.
+	current *run
+	hold    bool
 }
 
 // strategy is the watermark strategy of all scenarios but for idleness.

@@ -1,0 +1,117 @@
+package rest
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// validate refuses settings that cannot work or that expose jobs.
+func (c *Config) validate() error {
+	host, _, err := net.SplitHostPort(c.Addr)
+	if err != nil {
+		return fmt.Errorf("REST server: address %q: must be host:port, such as %s", c.Addr, DefaultAddr)
+	}
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		return errors.New("REST server: TLS needs both a certificate file and a key file")
+	}
+	for _, origin := range c.AllowedOrigins {
+		if u, err := url.Parse(origin); err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" {
+			return fmt.Errorf("REST server: allowed origin %q: must be scheme://host or scheme://host:port", origin)
+		}
+	}
+	if !isLoopback(host) && c.Token == "" && c.CertFile == "" {
+		return fmt.Errorf("REST server: refusing to listen on %s: whoever reaches that address could see and cancel jobs. "+
+			"Listen on a loopback address such as %s, or set a token, or TLS", c.Addr, DefaultAddr)
+	}
+	return nil
+}
+
+// isLoopback reports whether host can only be reached from this machine.
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// guard lets through what may be answered.
+func (c *Config) guard(next http.Handler) http.Handler {
+	host, _, _ := net.SplitHostPort(c.Addr)
+	loopback := isLoopback(host)
+	token := sha256.Sum256([]byte(c.Token))
+	// State is changed by requests that browsers only send across origins with a header
+	// that says so. There are no cookies.
+	origins := http.NewCrossOriginProtection()
+	for _, origin := range c.AllowedOrigins {
+		_ = origins.AddTrustedOrigin(origin) // validated
+	}
+	slots := make(chan struct{}, maxRequests)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("X-Frame-Options", "DENY")
+		header.Set("Referrer-Policy", "no-referrer")
+		if loopback && c.Token == "" && !isLoopback(hostOf(r)) {
+			// A page whose name was made to point here would otherwise read everything.
+			refuse(w, http.StatusForbidden, fmt.Sprintf("The host %q is not this machine's: use localhost or 127.0.0.1.", hostOf(r)))
+			return
+		}
+		if origin := r.Header.Get("Origin"); origin != "" && slices.Contains(c.AllowedOrigins, origin) {
+			header.Set("Access-Control-Allow-Origin", origin)
+			header.Add("Vary", "Origin")
+			if r.Method == http.MethodOptions {
+				header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
+				header.Set("Access-Control-Allow-Methods", "GET, POST, PATCH")
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+		}
+		if c.Token != "" && !authorized(r, token) {
+			header.Set("WWW-Authenticate", `Bearer realm="lowwater"`)
+			header.Add("WWW-Authenticate", `Basic realm="lowwater: any user, the token as password"`)
+			refuse(w, http.StatusUnauthorized, "A token is needed: send the header Authorization: Bearer TOKEN.")
+			return
+		}
+		if err := origins.Check(r); err != nil {
+			refuse(w, http.StatusForbidden, "The request comes from a page of another server, which may not change anything here.")
+			return
+		}
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		default:
+			header.Set("Retry-After", "1")
+			refuse(w, http.StatusServiceUnavailable, "Too many requests at the same time: try again.")
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// hostOf returns the name that the client took for this server.
+func hostOf(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.Host); err == nil {
+		return host
+	}
+	return strings.Trim(r.Host, "[]")
+}
+
+// authorized reports whether r brings the token: as a bearer token or, for browsers, as the
+// password of any user.
+func authorized(r *http.Request, token [sha256.Size]byte) bool {
+	brought, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		_, brought, ok = r.BasicAuth()
+	}
+	sum := sha256.Sum256([]byte(brought)) // of one length whatever was brought
+	return subtle.ConstantTimeCompare(sum[:], token[:]) == 1 && ok
+}
