@@ -7,7 +7,8 @@
 // in a table of this process and mean nothing outside it. Nothing that can be
 // observed, least of all an order, depends on them.
 //
-// Everything here belongs to one subtask and is used by its goroutine alone:
-// no locks, no goroutines, no clock, no I/O. How state becomes bytes, and where
-// the bytes go, is package checkpoint's.
+// Everything here belongs to one subtask and is used by its goroutine alone: no
+// clock, no I/O, and no locks, except for Snapshot, which a second goroutine writes
+// while the subtask goes on. How a value becomes bytes is package codec's, where the
+// bytes go package checkpoint's.
 package keyed

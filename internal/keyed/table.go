@@ -43,6 +43,10 @@ type Table[K comparable, V any] struct {
 	equality[K]
 	// textKeys is set if K's values are strings.
 	textKeys bool
+	// shared is set if a copy of a value shares memory with it.
+	shared bool
+	// image is what the last snapshot holds of the table, nil if it is known to be over.
+	image *tableImage[K, V]
 	// touched keeps reads that are done for their side effect alive.
 	touched uint64
 }
@@ -91,23 +95,33 @@ func NewTable[K comparable, V any]() *Table[K, V] {
 		blockMask:  1<<shift - 1,
 		equality:   equalityOf[K](),
 		textKeys:   reflect.TypeFor[K]().Kind() == reflect.String,
+		shared:     isShared(reflect.TypeFor[V]()),
 	}
 }
 
 // Len returns the number of entries.
 func (t *Table[K, V]) Len() int { return t.len }
 
-// At returns entry i, which is valid until the next insertion or deletion.
-func (t *Table[K, V]) At(i int) *Entry[K, V] { return t.entry(uint32(i)) }
+// At returns entry i, whose value may be changed. It is valid until the next
+// insertion, deletion or snapshot.
+func (t *Table[K, V]) At(i int) *Entry[K, V] {
+	if t.image != nil {
+		t.keep(uint32(i))
+	}
+	return t.entry(uint32(i))
+}
 
-// All visits the entries in the order of their numbers. The table must not be
-// changed meanwhile, except for values.
+// All visits the entries in the order of their numbers, for reading: only what their
+// values point to may be changed. The table must not be changed meanwhile.
 func (t *Table[K, V]) All() iter.Seq[*Entry[K, V]] {
 	return func(yield func(*Entry[K, V]) bool) {
 		for rest, b := t.len, 0; rest > 0; b++ {
 			block := t.blocks[b]
 			n := min(rest, len(block))
 			for i := range block[:n] {
+				if t.image != nil && t.shared {
+					t.keep(uint32(b)<<t.blockShift + uint32(i))
+				}
 				if !yield(&block[i]) {
 					return
 				}
@@ -118,18 +132,25 @@ func (t *Table[K, V]) All() iter.Seq[*Entry[K, V]] {
 }
 
 // Get returns the value of a key, nil if it has none. The pointer is valid
-// until the next insertion or deletion.
+// until the next insertion, deletion or snapshot.
 func (t *Table[K, V]) Get(hash uint64, key K) *V {
-	if _, e := t.find(hash, key); e != nil {
-		return &e.Value
+	i, e := t.find(hash, key)
+	if e == nil {
+		return nil
 	}
-	return nil
+	if t.image != nil {
+		t.keep(i)
+	}
+	return &e.Value
 }
 
 // Upsert returns the value of a key, which is the zero value if it was created.
-// The pointer is valid until the next insertion or deletion.
+// The pointer is valid until the next insertion, deletion or snapshot.
 func (t *Table[K, V]) Upsert(hash uint64, key K) (v *V, created bool) {
-	if _, e := t.find(hash, key); e != nil {
+	if i, e := t.find(hash, key); e != nil {
+		if t.image != nil {
+			t.keep(i)
+		}
 		return &e.Value, false
 	}
 	return &t.insert(hash, key).Value, true
@@ -148,9 +169,14 @@ func (t *Table[K, V]) Delete(hash uint64, key K) bool {
 // DeleteAt removes entry i. The last entry takes its number, so a loop that
 // deletes as it goes counts down.
 func (t *Table[K, V]) DeleteAt(i int) {
-	e := t.entry(uint32(i))
 	last := uint32(t.len - 1)
-	moved := t.entry(last)
+	if t.image != nil {
+		t.keep(uint32(i))
+	}
+	if t.image != nil {
+		t.keep(last)
+	}
+	e, moved := t.entry(uint32(i)), t.entry(last)
 	t.freeSlot(e.Hash, t.slotOf(e.Hash, uint32(i)))
 	if moved != e {
 		to := &t.directory[t.dir(moved.Hash)][t.slotOf(moved.Hash, last)]
@@ -161,8 +187,13 @@ func (t *Table[K, V]) DeleteAt(i int) {
 	t.len--
 }
 
-// Reset removes all entries and keeps the memory.
+// Reset removes all entries and keeps the memory, unless a snapshot is being written,
+// which then keeps it.
 func (t *Table[K, V]) Reset() {
+	if t.image != nil && !t.image.snapshot.Over() {
+		t.blocks = nil
+	}
+	t.image = nil
 	rest := t.len
 	for _, block := range t.blocks {
 		n := min(rest, len(block))

@@ -11,6 +11,8 @@ type leaf[K, N comparable] struct {
 	// before settled are registrations without duplicates, by rising time.
 	log            []Timer[K, N]
 	start, settled int
+	// shared says that a snapshot may read the log.
+	shared bool
 	// group is set if the leaf is one; log is then unused.
 	group *group[K, N]
 }
@@ -24,6 +26,8 @@ type group[K, N comparable] struct {
 	// hashes and keys are registrations not yet in the table, at most chunk.
 	hashes []uint64
 	keys   []groupKey[K, N]
+	// shared says that a snapshot may read these.
+	shared bool
 	// numbers is where the table puts what nobody asks for.
 	numbers [chunk]int32
 }
@@ -48,7 +52,7 @@ func (l *leaf[K, N]) timer(i int) Timer[K, N] {
 	if l.group == nil {
 		return l.log[l.start+i]
 	}
-	e := l.group.table.At(l.group.fired + i)
+	e := l.group.table.entry(uint32(l.group.fired + i))
 	return Timer[K, N]{Namespace: e.Key.namespace, At: l.group.at, Hash: e.Hash, Key: e.Key.key}
 }
 
@@ -79,6 +83,10 @@ func (g *group[K, N]) settle() {
 	}
 	g.forgetFired()
 	g.table.UpsertBatch(g.hashes, g.keys, g.numbers[:len(g.keys)])
+	if g.shared {
+		g.hashes, g.keys, g.shared = nil, nil, false
+		return
+	}
 	clear(g.keys)
 	g.hashes, g.keys = g.hashes[:0], g.keys[:0]
 }
@@ -91,8 +99,9 @@ func (g *group[K, N]) forgetFired() {
 	}
 }
 
-// settling is the working memory for settling a leaf.
+// settling settles leaves, and is the working memory for it.
 type settling[K, N comparable] struct {
+	equality[K]
 	// index holds the number of a timer plus one, by its hash.
 	index         [2 * leafSize]uint16
 	order, spread []timeAndNumber
@@ -112,14 +121,15 @@ func (q *TimerQueue[K, N]) settledLen(l *leaf[K, N]) int {
 		return l.group.len()
 	}
 	if l.settled < len(l.log) {
-		q.settle(l)
+		q.own(l)
+		q.scratch.settle(l)
 	}
 	return len(l.log) - l.start
 }
 
 // settle replaces a leaf's log by the registrations that it amounts to, sorted.
-func (q *TimerQueue[K, N]) settle(l *leaf[K, N]) {
-	index := &q.scratch.index
+func (s *settling[K, N]) settle(l *leaf[K, N]) {
+	index := &s.index
 	clear(index[:])
 	log := l.log[l.start:]
 	live := log[:0]
@@ -128,7 +138,7 @@ func (q *TimerQueue[K, N]) settle(l *leaf[K, N]) {
 		op := &log[i]
 		remove := op.Hash&deleted != 0
 		slot := home(op)
-		for index[slot] != 0 && !q.sameTimer(&live[index[slot]-1], op) {
+		for index[slot] != 0 && !s.sameTimer(&live[index[slot]-1], op) {
 			slot = (slot + 1) % uint32(len(index))
 		}
 		if index[slot] != 0 {
@@ -146,14 +156,14 @@ func (q *TimerQueue[K, N]) settle(l *leaf[K, N]) {
 	clear(log[len(live):])
 	l.log = l.log[:l.start+len(live)]
 	if !sorted && len(live) > 1 {
-		q.sort(l)
+		s.sort(l)
 	}
 	l.settled = len(l.log)
 }
 
 // sameTimer reports whether two log entries are about one timer.
-func (q *TimerQueue[K, N]) sameTimer(a, b *Timer[K, N]) bool {
-	return a.At == b.At && (a.Hash^b.Hash)&^deleted == 0 && q.same(a.Key, b.Key) && a.Namespace == b.Namespace
+func (s *settling[K, N]) sameTimer(a, b *Timer[K, N]) bool {
+	return a.At == b.At && (a.Hash^b.Hash)&^deleted == 0 && s.same(a.Key, b.Key) && a.Namespace == b.Namespace
 }
 
 // home returns where the search for a timer in the index starts. Its namespace
@@ -166,9 +176,9 @@ func home[K, N comparable](t *Timer[K, N]) uint32 {
 
 // sort sorts a log by time, equal times as they stand. Timers are large: each is
 // moved once.
-func (q *TimerQueue[K, N]) sort(l *leaf[K, N]) {
+func (s *settling[K, N]) sort(l *leaf[K, N]) {
 	log := l.log[l.start:]
-	order := q.scratch.order[:0]
+	order := s.order[:0]
 	earliest, latest := log[0].At, log[0].At
 	for i := range log {
 		earliest, latest = min(earliest, log[i].At), max(latest, log[i].At)
@@ -176,17 +186,17 @@ func (q *TimerQueue[K, N]) sort(l *leaf[K, N]) {
 	for i := range log {
 		order = append(order, timeAndNumber{uint64(log[i].At) - uint64(earliest), int32(i)})
 	}
-	spread := slices.Grow(q.scratch.spread[:0], len(order))[:len(order)]
+	spread := slices.Grow(s.spread[:0], len(order))[:len(order)]
 	for shift := 0; shift < bits.Len64(uint64(latest)-uint64(earliest)); shift += 8 {
 		sortByDigit(spread, order, shift)
 		order, spread = spread, order
 	}
-	sorted := withRoom(q.scratch.log)
+	sorted := withRoom(s.log)
 	for _, o := range order {
 		sorted = append(sorted, log[o.number])
 	}
 	clear(log)
-	q.scratch.order, q.scratch.spread, q.scratch.log = order, spread, l.log[:0]
+	s.order, s.spread, s.log = order, spread, l.log[:0]
 	l.log, l.start = sorted, 0
 }
 
@@ -215,6 +225,7 @@ func (q *TimerQueue[K, N]) makeRoom(i int) {
 	l := q.leaves[i].leaf
 	newest := l.log[len(l.log)-1].At
 	n := q.settledLen(l)
+	q.own(l)
 	copy(l.log, l.log[l.start:])
 	clear(l.log[n:])
 	l.log, l.start, l.settled = l.log[:n], 0, n
@@ -294,6 +305,7 @@ func (q *TimerQueue[K, N]) newLeaf() *leaf[K, N] {
 // free keeps an empty leaf's memory for reuse, unless there is enough.
 func (q *TimerQueue[K, N]) free(l *leaf[K, N]) {
 	switch g := l.group; {
+	case l.shared && !q.isWritten():
 	case g == nil && len(q.spareLogs) < spareLimit:
 		clear(l.log)
 		q.spareLogs = append(q.spareLogs, l.log[:0])

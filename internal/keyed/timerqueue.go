@@ -36,7 +36,6 @@ type Timer[K, N comparable] struct {
 // Timers of one time come out in an order that depends only on the calls made,
 // mostly that of registration. Operators must not rely on it, as in Flink.
 type TimerQueue[K, N comparable] struct {
-	equality[K]
 	// front is sorted by falling time, so that the next timer is the last. When
 	// it is longer than frontLimit, a part of it is moved to a leaf.
 	front      []Timer[K, N]
@@ -45,6 +44,9 @@ type TimerQueue[K, N comparable] struct {
 	leaves []leafFrom[K, N]
 	// recent is the number of a leaf that was just used.
 	recent int
+
+	// snapshot is the last one of the queue, nil if it is known to be over.
+	snapshot *Snapshot
 
 	scratch settling[K, N]
 	spilled []Timer[K, N]
@@ -78,7 +80,7 @@ const (
 
 // NewTimerQueue returns an empty queue.
 func NewTimerQueue[K, N comparable]() *TimerQueue[K, N] {
-	return &TimerQueue[K, N]{equality: equalityOf[K](), frontLimit: frontSize}
+	return &TimerQueue[K, N]{scratch: settling[K, N]{equality: equalityOf[K]()}, frontLimit: frontSize}
 }
 
 // Register adds a timer, unless it is there.
@@ -192,7 +194,7 @@ func (q *TimerQueue[K, N]) applyFront(t Timer[K, N]) {
 	t.Hash &^= deleted
 	from, to := q.frontRun(t.At)
 	for i := from; i < to; i++ {
-		if q.sameTimer(&q.front[i], &t) {
+		if q.scratch.sameTimer(&q.front[i], &t) {
 			if remove {
 				q.front = slices.Delete(q.front, i, i+1)
 			}
@@ -270,6 +272,7 @@ func (q *TimerQueue[K, N]) earliest(until int64) *leafFrom[K, N] {
 // carve moves the first timers of the first leaf to the empty front: about
 // frontFill, but all or none of a time.
 func (q *TimerQueue[K, N]) carve(l *leafFrom[K, N]) {
+	q.own(l.leaf)
 	timers := l.log[l.start:]
 	from, cut := run(timers, min(frontFill, len(timers))-1)
 	if cut > frontSize && from > 0 {

@@ -1,0 +1,302 @@
+package keyed
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowwater/lowwater/internal/snapshot"
+)
+
+// laterWriter is a snapshot.Writer that keeps what is to be done later.
+type laterWriter struct {
+	snapshot.Writer
+	later []func(context.Context) error
+}
+
+func (w *laterWriter) Later(f func(context.Context) error) { w.later = append(w.later, f) }
+
+// run does what is to be done.
+func (w *laterWriter) run(ctx context.Context) error {
+	var err error
+	for _, f := range w.later {
+		err = errors.Join(err, f(ctx))
+	}
+	return err
+}
+
+// step writes one block of s and reports whether there was one.
+func step(t testing.TB, s *Snapshot) bool {
+	t.Helper()
+	for _, b := range s.blocks {
+		more, err := s.writeBlock(b, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if more {
+			return true
+		}
+	}
+	return false
+}
+
+func newRand(t testing.TB) *rand.Rand {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// A table is changed at random while snapshots are being written: each has what the
+// table held when it began, every entry once.
+func TestTableSnapshot(t *testing.T) {
+	r := newRand(t)
+	h := hasherOf[int](t)
+	for range 30 {
+		table, model := NewTable[int, []int](), map[int][]int{}
+		keys := 1 << r.IntN(11)
+		change := func() {
+			k := r.IntN(keys)
+			switch n := r.IntN(100); {
+			case n < 40:
+				v, _ := table.Upsert(h(k), k)
+				*v = append(*v, n)
+				model[k] = append(model[k][:len(model[k]):len(model[k])], n)
+			case n < 60:
+				if v := table.Get(h(k), k); v != nil {
+					(*v)[0] = n
+					model[k] = append([]int{n}, model[k][1:]...)
+				}
+			case n < 65:
+				at := [2]int32{}
+				table.UpsertBatch([]uint64{h(k), h(k + 1)}, []int{k, k + 1}, at[:])
+				for i, n := range at {
+					e := table.At(int(n))
+					e.Value = append(e.Value, i)
+					model[k+i] = append(model[k+i][:len(model[k+i]):len(model[k+i])], i)
+				}
+			case n < 98:
+				table.Delete(h(k), k)
+				delete(model, k)
+			case n < 99 && r.IntN(keys) == 0:
+				table.Reset()
+				clear(model)
+			case r.IntN(keys) == 0:
+				for e := range table.All() {
+					e.Value[0]++
+					model[e.Key] = append([]int{model[e.Key][0] + 1}, model[e.Key][1:]...)
+				}
+			}
+		}
+		for range r.IntN(4 * keys) {
+			change()
+		}
+		for range 3 {
+			want, got := maps.Clone(model), map[int][]int{}
+			s := NewSnapshot(&laterWriter{})
+			s.Table(table, func(e *Entry[int, []int]) error {
+				if _, again := got[e.Key]; again || e.Hash != h(e.Key) {
+					t.Fatalf("key %d was written again, or has hash %x", e.Key, e.Hash)
+				}
+				got[e.Key] = append([]int(nil), e.Value...)
+				return nil
+			})
+			for more := true; more; {
+				for range r.IntN(100) {
+					change()
+				}
+				more = step(t, s)
+			}
+			s.over.Store(true)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("snapshot (-want +got):\n%s", diff)
+			}
+			for range r.IntN(keys) {
+				change()
+			}
+		}
+	}
+}
+
+// Timers are registered, deleted and fired at random while snapshots are being written.
+func TestTimersSnapshot(t *testing.T) {
+	r := newRand(t)
+	for range 15 {
+		q, model := NewTimerQueue[int, int](), map[Timer[int, int]]bool{}
+		// Few times make groups, many make leaves.
+		times, keys := int64(1)<<r.IntN(16), 1<<(2+r.IntN(12))
+		now := int64(0)
+		change := func() {
+			tm := Timer[int, int]{Namespace: r.IntN(2), At: now + r.Int64N(times) - times/16, Key: r.IntN(keys)}
+			tm.Hash = uint64(tm.Key)
+			switch n := r.IntN(1000); {
+			case n < 750:
+				q.Register(tm)
+				model[tm] = true
+			case n < 980:
+				q.Delete(tm)
+				delete(model, tm)
+			case n < 981:
+				q.Len()
+			case n < 990:
+				if at, ok := q.Next(); ok {
+					now = at
+				}
+			default:
+				now += times / 64
+				for range r.IntN(300) {
+					tm, ok := q.Pop(now)
+					if !ok {
+						break
+					}
+					if !model[tm] {
+						t.Fatalf("%v fired", tm)
+					}
+					delete(model, tm)
+				}
+			}
+		}
+		for range r.IntN(20_000) {
+			change()
+		}
+		for range 3 {
+			want, got := maps.Clone(model), map[Timer[int, int]]bool{}
+			s := NewSnapshot(&laterWriter{})
+			s.Timers(q, func(tm *Timer[int, int]) error {
+				got[*tm] = true
+				return nil
+			})
+			for more := true; more; {
+				for range r.IntN(500) {
+					change()
+				}
+				more = step(t, s)
+			}
+			s.over.Store(true)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("snapshot (-want +got):\n%s", diff)
+			}
+		}
+		restored := NewTimerQueue[int, int]()
+		for tm := range model {
+			restored.Register(tm)
+		}
+		if q.Len() != restored.Len() || q.Len() != len(model) {
+			t.Fatalf("%d timers, want %d", q.Len(), len(model))
+		}
+	}
+}
+
+// The goroutine writes while the subtask changes: for the race detector.
+func TestSnapshotInTheBackground(t *testing.T) {
+	h := hasherOf[int](t)
+	table, q := NewTable[int, []int](), NewTimerQueue[int, struct{}]()
+	const keys = 5_000
+	for k := range keys {
+		v, _ := table.Upsert(h(k), k)
+		*v = []int{k}
+		q.Register(Timer[int, struct{}]{At: int64(k % 3000 * (k % 2)), Hash: h(k), Key: k})
+	}
+	r := newRand(t)
+	for range 3 {
+		want := map[int]int{}
+		for e := range table.All() {
+			want[e.Key] = e.Value[0]
+		}
+		wantTimers := map[Timer[int, struct{}]]bool{}
+		for tm := range q.All() {
+			wantTimers[tm] = true
+		}
+		got, gotTimers := map[int]int{}, map[Timer[int, struct{}]]bool{}
+		w := &laterWriter{}
+		s := NewSnapshot(w)
+		s.Table(table, func(e *Entry[int, []int]) error {
+			got[e.Key] = e.Value[0]
+			return nil
+		})
+		s.Timers(q, func(tm *Timer[int, struct{}]) error {
+			gotTimers[*tm] = true
+			return nil
+		})
+		s.Start()
+		done := make(chan error)
+		go func() { done <- w.run(t.Context()) }()
+		for range 2 * keys {
+			k := r.IntN(keys)
+			if k%10 == 0 {
+				table.Delete(h(k), k)
+				q.Pop(100)
+				continue
+			}
+			v, created := table.Upsert(h(k), k)
+			if created {
+				*v = []int{0}
+			}
+			(*v)[0]++
+			q.Register(Timer[int, struct{}]{At: int64(k % 5000), Hash: h(k), Key: k})
+			q.Delete(Timer[int, struct{}]{At: int64(k % 7000), Hash: h(k), Key: k})
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("table (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(wantTimers, gotTimers); diff != "" {
+			t.Errorf("timers (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// A snapshot ends with the first error, when it is given up, and when the next one begins;
+// the table can be changed as before.
+func TestSnapshotEnds(t *testing.T) {
+	h := hasherOf[int](t)
+	full := errors.New("the disk is full")
+	for _, tt := range []struct {
+		name string
+		end  func(table *Table[int, int], w *laterWriter) error
+		want string
+	}{
+		{"given up", func(_ *Table[int, int], w *laterWriter) error {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			return w.run(ctx)
+		}, "canceled"},
+		{"superseded", func(table *Table[int, int], w *laterWriter) error {
+			NewSnapshot(w).Table(table, func(*Entry[int, int]) error { return nil })
+			return w.run(t.Context())
+		}, "the next snapshot"},
+		{"failed before a change", func(table *Table[int, int], w *laterWriter) error {
+			table.Get(h(7), 7)
+			return w.run(t.Context())
+		}, "the disk is full"},
+		{"failed in the background", func(_ *Table[int, int], w *laterWriter) error {
+			return w.run(t.Context())
+		}, "the disk is full"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			table := NewTable[int, int]()
+			for k := range 1000 {
+				table.Upsert(h(k), k)
+			}
+			w := &laterWriter{}
+			s := NewSnapshot(w)
+			s.Table(table, func(*Entry[int, int]) error { return full })
+			s.Start()
+			if err := tt.end(table, w); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+			for k := range 1000 {
+				table.Delete(h(k), k)
+			}
+			if table.Len() != 0 {
+				t.Errorf("%d entries left", table.Len())
+			}
+		})
+	}
+}
