@@ -232,7 +232,7 @@ export interface Finding {
   culprit: Record<string, string | number | null> | null;
   numbers: { name: string; value: string | number; unit?: string }[];
   ruledOut: string[];
-  fixes: { code: string; go?: string; java?: string; sql?: string; tradeoff: string }[];
+  fixes: { code: string; do?: string; go?: string; java?: string; sql?: string; tradeoff?: string }[];
 }
 
 export interface Why {

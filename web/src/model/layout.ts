@@ -2,13 +2,15 @@
 
 import type { ELK, ElkNode } from "elkjs/lib/elk-api";
 import type { Graph, Split } from "../api/types";
-import { edgeKey, splitKey, type HeldPath } from "./path";
+import { edgeKey, splitKey, upstreamFirst, type HeldPath } from "./path";
 
-export const vertexSize = { width: 252, height: 118 };
-export const splitSize = { width: 176, height: 46 };
+const vertexSize = { width: 252, height: 118 };
+const splitSize = { RIGHT: { width: 176, height: 46 }, DOWN: { width: 132, height: 46 } };
 
 /** So many splits of a source get a node each; of more only the holder does. */
-const maxSplits = 4;
+const maxSplits = { RIGHT: 4, DOWN: 1 };
+
+export type Direction = "RIGHT" | "DOWN";
 
 export interface GraphNode {
   id: string;
@@ -30,23 +32,24 @@ export interface Shape {
 }
 
 /** shape says which nodes and edges there are; equal shapes have the same layout. */
-export function shape(graph: Graph, splits: Split[], path: HeldPath | null): Shape {
+export function shape(graph: Graph, splits: Split[], path: HeldPath | null, direction: Direction): Shape {
   const nodes: GraphNode[] = [];
   const edges: GraphEdge[] = [];
-  for (const v of graph.vertices) {
-    nodes.push({ id: v.id, ...vertexSize, content: { kind: "vertex", vertex: v.id } });
+  // In the order of the data, which is also that of the keyboard's focus.
+  for (const v of upstreamFirst(graph.vertices)) {
     const own = splits.filter((s) => s.vertex === v.id);
-    const shown = own.length <= maxSplits ? own : own.filter((s) => splitKey(s) === path?.split);
+    const shown = own.length <= maxSplits[direction] ? own : own.filter((s) => splitKey(s) === path?.split);
     for (const s of shown) {
       const id = `split:${splitKey(s)}`;
-      nodes.push({ id, ...splitSize, content: { kind: "split", split: splitKey(s) } });
+      nodes.push({ id, ...splitSize[direction], content: { kind: "split", split: splitKey(s) } });
       edges.push({ id: edgeKey(id, v.id), from: id, to: v.id, label: "" });
     }
     if (own.length > shown.length) {
       const id = `more:${v.id}`;
-      nodes.push({ id, ...splitSize, content: { kind: "more", vertex: v.id, count: own.length - shown.length } });
+      nodes.push({ id, ...splitSize[direction], content: { kind: "more", vertex: v.id, count: own.length - shown.length } });
       edges.push({ id: edgeKey(id, v.id), from: id, to: v.id, label: "" });
     }
+    nodes.push({ id: v.id, ...vertexSize, content: { kind: "vertex", vertex: v.id } });
     for (const input of v.inputs) {
       edges.push({ id: `${edgeKey(input.id, v.id)}#${input.input}`, from: input.id, to: v.id, label: input.shipStrategy.toLowerCase() });
     }
@@ -66,8 +69,6 @@ export interface Placed {
   /** The corners of each edge, from its start to its end. */
   edges: Map<string, Point[]>;
 }
-
-export type Direction = "RIGHT" | "DOWN";
 
 let engine: Promise<ELK> | undefined;
 

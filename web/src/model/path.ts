@@ -65,7 +65,9 @@ export function heldPath(graph: Graph, why: Why | undefined): HeldPath | null {
   }
   const stoodMillis = stood(holder, graph.now);
   return {
-    vertices: upstreamFirst(graph.vertices).filter((id) => subtasks.has(id)),
+    vertices: upstreamFirst(graph.vertices)
+      .map((v) => v.id)
+      .filter((id) => subtasks.has(id)),
     edges,
     subtasks,
     split: holder.split && splitKey(holder.split),
@@ -78,11 +80,11 @@ function stood(holder: Holder, now: number): number | null {
   return holder.sinceMs === null || holder.sinceMs <= 0 ? null : Math.max(now - holder.sinceMs, 0);
 }
 
-/** upstreamFirst returns the ids of vertices so that inputs come before those they feed. */
-export function upstreamFirst(vertices: Vertex[]): string[] {
+/** upstreamFirst orders vertices so that inputs come before those they feed. */
+export function upstreamFirst(vertices: Vertex[]): Vertex[] {
   const byId = new Map(vertices.map((v) => [v.id, v]));
   const done = new Set<string>();
-  const order: string[] = [];
+  const order: Vertex[] = [];
   const visit = (v: Vertex): void => {
     if (done.has(v.id)) {
       return;
@@ -94,7 +96,7 @@ export function upstreamFirst(vertices: Vertex[]): string[] {
         visit(from);
       }
     }
-    order.push(v.id);
+    order.push(v);
   };
   vertices.forEach(visit);
   return order;

@@ -78,18 +78,32 @@ export function JobPage(props: { jid: string; tab: Tab; vertex: string | null })
     vertex: props.vertex,
   };
   const [, Page] = pages[props.tab];
+  return <Frame view={view} tab={props.tab} error={graph.error} Page={Page} />;
+}
+
+function Frame(props: { view: JobView; tab: Tab; error: Error | undefined; Page: (view: JobView) => JSX.Element }) {
+  const { view, tab: current, Page } = props;
+  const { graph } = view;
+  const bar = useRef<HTMLElement>(null);
+  // On a narrow screen the bar of tabs scrolls; the current one must be in sight.
+  useEffect(() => {
+    const link = bar.current?.querySelector<HTMLElement>("[aria-current]");
+    if (bar.current && link) {
+      bar.current.scrollLeft = link.offsetLeft - (bar.current.clientWidth - link.offsetWidth) / 2;
+    }
+  }, [current]);
   return (
     <>
-      <Head graph={graph.data} />
-      {graph.error && (
+      <Head graph={graph} />
+      {props.error && (
         <p class="stale" role="status">
-          The server does not answer ({graph.error.message}). This is how the job was at {clock(graph.data.now, Date.now())}.
+          The server does not answer ({props.error.message}). This is how the job was at {clock(graph.now, Date.now())}.
         </p>
       )}
       <AnswerLine view={view} />
-      <nav class="tabs" aria-label="Job">
+      <nav class="tabs" aria-label="Job" ref={bar}>
         {tabs.map((tab) => (
-          <a key={tab} href={jobHref(props.jid, tab)} aria-current={tab === props.tab ? "page" : undefined}>
+          <a key={tab} href={jobHref(view.jid, tab)} aria-current={tab === current ? "page" : undefined}>
             {pages[tab][0]}
             <Badge tab={tab} view={view} />
           </a>

@@ -5,7 +5,7 @@ import type { Graph, JobOverview, JobsOverview, Why } from "../api/types";
 import { clock, duration } from "../model/format";
 import { answer, finalState } from "../model/path";
 import { jobHref } from "../router";
-import { Loaded, StatePill, When } from "../ui/parts";
+import { Loaded, StatePill } from "../ui/parts";
 
 export function JobsPage() {
   const jobs = useResource<JobsOverview>("/jobs/overview");
@@ -42,15 +42,15 @@ function Job(props: { job: JobOverview }) {
   const said = graph.data && answer(graph.data, why.data);
   const now = graph.data?.now ?? Date.now();
   return (
-    <li class={`job ${said?.tone ?? "ended"}`}>
+    <li class={`job ${said?.tone ?? (job.state === "FAILED" ? "failed" : "ended")}`}>
       <div class="job-head">
         <a href={jobHref(job.jid)}>{job.name}</a>
         <StatePill state={job.state} />
-        <span class="faint">{over ? `ran for ${duration(job.duration)}` : `for ${duration(job.duration)}`}</span>
+        <span class="faint">{over ? "ran for" : "for"} {duration(job.duration)}</span>
       </div>
       {said && <p class="job-answer">{said.text}</p>}
       <p class="faint job-more">
-        started <When at={job["start-time"]} now={now} />
+        started {clock(job["start-time"], now)}
         {over && job["end-time"] > 0 && <> · ended {clock(job["end-time"], now)}</>}
         {job.tasks?.["total"] !== undefined && <> · {job.tasks["total"]} subtasks</>} · <code>{job.jid}</code>
       </p>

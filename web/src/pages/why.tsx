@@ -101,6 +101,7 @@ function FixView(props: { fix: Finding["fixes"][number] }) {
   const code = languages[Math.min(chosen, languages.length - 1)]?.[1];
   return (
     <div class="fix">
+      <p class="fix-do">{fix.do || fix.code.replaceAll("-", " ")}</p>
       {languages.length > 1 && (
         <div class="segments" role="group" aria-label="Language">
           {languages.map(([name], i) => (
@@ -126,9 +127,11 @@ function FixView(props: { fix: Finding["fixes"][number] }) {
           </button>
         </div>
       )}
-      <p>
-        <strong>The price:</strong> {fix.tradeoff}
-      </p>
+      {fix.tradeoff && (
+        <p>
+          <strong>The price:</strong> {fix.tradeoff}
+        </p>
+      )}
     </div>
   );
 }

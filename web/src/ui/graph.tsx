@@ -19,10 +19,17 @@ export function GraphView(props: { view: JobView }) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   const direction: Direction = width > 0 && width < narrow ? "DOWN" : "RIGHT";
-  const wanted = shape(graph, splits.splits, path);
+  const wanted = shape(graph, splits.splits, path, direction);
   const placed = useLayout(wanted, direction, width > 0);
   const scale = placed && width > 0 ? Math.max(Math.min(1, width / placed.width), smallestScale) : 1;
   const steps = path && pathText(graph, path, splits.splits);
+  // Where the graph is wider than its box, the split that holds must be in sight.
+  useEffect(() => {
+    const holder = box.current?.querySelector<HTMLElement>("[data-holds]")?.parentElement;
+    if (box.current && holder) {
+      box.current.scrollLeft = (holder.offsetLeft + holder.offsetWidth / 2) * scale - box.current.clientWidth / 2;
+    }
+  }, [placed]);
   return (
     <Panel title="Graph" class="graph-panel" aside={<Legend path={path} />}>
       <div class="graph" ref={box} role="group" aria-label="Graph of the job" aria-describedby={steps ? "graph-path" : undefined}>
@@ -88,12 +95,12 @@ function Edges(props: { wanted: ReturnType<typeof shape>; placed: Placed; path: 
           return null;
         }
         const kind = !lit(e.from, e.to) ? "plain" : path?.stuck ? "stuck" : "lit";
-        const middle = labelPoint(points);
+        const label = labelAt(points);
         return (
           <g key={e.id} class={`edge ${kind}`} data-from={e.from} data-to={e.to}>
             <path d={outline(points)} marker-end={`url(#arrow-${kind})`} />
             {e.label && (
-              <text x={middle.x} y={middle.y - 5}>
+              <text x={label.x} y={label.y} text-anchor={label.anchor}>
                 {e.label}
               </text>
             )}
@@ -104,10 +111,11 @@ function Edges(props: { wanted: ReturnType<typeof shape>; placed: Placed; path: 
   );
 }
 
-/** labelPoint is the middle of an edge's last piece, where it is close to its target. */
-function labelPoint(points: Point[]): Point {
+/** labelAt puts a label beside the middle of an edge's last piece, close to its target. */
+function labelAt(points: Point[]): Point & { anchor: "middle" | "start" } {
   const [a, b] = [points.at(-2)!, points.at(-1)!];
-  return { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 };
+  const [x, y] = [(a.x + b.x) / 2, (a.y + b.y) / 2];
+  return a.x === b.x ? { x: x + 8, y: y + 2, anchor: "start" } : { x, y: y - 6, anchor: "middle" };
 }
 
 function Node(props: { node: GraphNode; view: JobView }) {
@@ -125,10 +133,20 @@ function Node(props: { node: GraphNode; view: JobView }) {
     case "more":
       return (
         <a class="splitnode" href={jobHref(view.jid, "splits")}>
-          <strong>{count(content.count)} more splits</strong>
+          <strong>{count(content.count)} more</strong>
+          <span>{moreStatus(view, content.vertex)}</span>
         </a>
       );
   }
+}
+
+/** moreStatus says how the splits without a node of their own are. */
+function moreStatus(view: JobView, vertex: string): string {
+  const others = view.splits.splits.filter((s) => s.vertex === vertex && splitKey(s) !== view.path?.split);
+  const states = Object.groupBy(others, (s) => s.state);
+  return Object.entries(states)
+    .map(([state, splits]) => (splits.length === others.length ? state : `${count(splits.length)} ${state}`))
+    .join(", ");
 }
 
 function SplitNode(props: { split: Split; view: JobView }) {
@@ -139,12 +157,14 @@ function SplitNode(props: { split: Split; view: JobView }) {
     <a
       class={`splitnode ${split.state} ${holds ? (view.path?.stuck ? "stuck" : "lit") : ""}`}
       href={jobHref(view.jid, "splits")}
-      aria-label={`split ${splitName(split)}, ${said}${holds ? ", holds the minimum" : ""}`}
       data-split={splitName(split)}
       data-holds={holds || undefined}
     >
       <strong>{splitName(split)}</strong>
-      <span>{said}</span>
+      <span>
+        {said}
+        {holds && <span class="hidden">, holds the minimum</span>}
+      </span>
     </a>
   );
 }
@@ -180,7 +200,7 @@ function VertexCard(props: { vertex: Vertex; view: JobView }) {
       <Subtasks vertex={vertex} held={subtask} stuck={path?.stuck ?? false} />
       <span class="card-foot">
         <TimeBar busy={vertex.busy} backPressured={vertex.backPressured} idle={vertex.idle} />
-        <span>{share(vertex.busy)} %</span>
+        <span>{share(vertex.busy)} % busy</span>
         <span class="card-rate">{rate(perSecond)}/s</span>
         {vertex.lateDropped > 0 && <span class="card-late">{count(vertex.lateDropped)} late</span>}
       </span>

@@ -1,5 +1,5 @@
 import type { Split, Splits } from "../api/types";
-import { count } from "../model/format";
+import { clock, count, duration, iso } from "../model/format";
 import { compareWatermarks, splitKey, splitName, type HeldPath } from "../model/path";
 import { Mark, Pill, Table, When } from "./parts";
 
@@ -9,7 +9,9 @@ const tones: Record<Split["state"], string> = { active: "ok", idle: "calm", paus
 export function SplitTable(props: { splits: Splits; path: HeldPath | null; most?: number }) {
   const { now } = props.splits;
   const holds = (s: Split): boolean => splitKey(s) === props.path?.split;
-  const rows = props.splits.splits
+  const all = props.splits.splits;
+  const sources = new Set(all.map((s) => s.vertex)).size;
+  const rows = all
     .toSorted((a, b) => Number(holds(b)) - Number(holds(a)) || Number(a.state === "finished") - Number(b.state === "finished") || compareWatermarks(a.watermark, b.watermark))
     .slice(0, props.most);
   return (
@@ -35,25 +37,34 @@ export function SplitTable(props: { splits: Splits; path: HeldPath | null; most?
             <>
               <Pill tone={tones[s.state]}>{s.state}</Pill>
               {s.state === "idle" && s.idleBy && <span class="faint"> by {s.idleBy}</span>}
+              {s.state === "active" && holds(s) && props.path?.stuck && <span class="held-text"> but silent</span>}
             </>
           ),
         },
         { head: "Watermark", cell: (s) => <Mark value={s.watermark} now={now} /> },
-        { head: "Unchanged since", cell: (s) => <When at={s.sinceMs} now={now} /> },
-        { head: "Last record", cell: (s) => <When at={s.lastRecordAt} now={now} none="none yet" /> },
-        { head: "Last event time", cell: (s) => <When at={s.lastEventTime} now={now} none="none yet" /> },
-        { head: "Offset", number: true, cell: (s) => count(s.offset) },
-        { head: "End", number: true, cell: (s) => count(s.endOffset) },
-        { head: "Lag", title: "records between the offset and the end", number: true, cell: (s) => count(s.lag) },
-        { head: "Records", number: true, cell: (s) => count(s.records) },
-        { head: "Future", title: "records too far ahead of the wall clock to move the watermark", number: true, cell: (s) => count(s.futureRecords) },
         {
-          head: "Source",
+          head: "Unchanged for",
+          cell: (s) => (s.sinceMs ? <time dateTime={iso(s.sinceMs)} title={`since ${clock(s.sinceMs, now, true)}`}>{duration(Math.max(now - s.sinceMs, 0))}</time> : "–"),
+        },
+        { head: "Last record", cell: (s) => <When at={s.lastRecordAt} now={now} none="none yet" /> },
+        { head: "Last event time", cell: (s) => (s.lastEventTime === null ? <span class="faint">none yet</span> : <time dateTime={iso(s.lastEventTime)}>{clock(s.lastEventTime, now, true)}</time>) },
+        {
+          head: "Offset / end",
+          number: true,
           cell: (s) => (
             <>
-              {s.source} <span class="faint">subtask {s.subtask}</span>
+              {count(s.offset)} <span class="faint">/ {count(s.endOffset)}</span>
             </>
           ),
+        },
+        { head: "Lag", title: "records between the offset and the end", number: true, cell: (s) => count(s.lag) },
+        { head: "Records", number: true, cell: (s) => count(s.records) },
+        ...(all.some((s) => s.futureRecords > 0)
+          ? [{ head: "Future", title: "records too far ahead of the wall clock to move the watermark", number: true, cell: (s: Split) => count(s.futureRecords) }]
+          : []),
+        {
+          head: sources > 1 ? "Source" : "Subtask",
+          cell: (s) => (sources > 1 ? `${s.source} ${s.subtask}` : s.subtask),
         },
       ]}
     />

@@ -6,7 +6,7 @@ import type { History } from "../api/types";
 import { clock, duration, roughly } from "../model/format";
 import { drawable, flatSince, historyMillis, merge, newest, seriesKey } from "../model/history";
 import type { JobView } from "../pages/job";
-import { Chart, type Line } from "./chart";
+import { Chart, type Line, type Note } from "./chart";
 import { Empty, Panel } from "./parts";
 
 type Shown = "all" | "split" | "subtask";
@@ -45,7 +45,7 @@ export function WatermarkPanel(props: { view: JobView; height: number }) {
         <Empty>{history ? "No watermark in the last hour." : "Loading…"}</Empty>
       ) : (
         <>
-          <Chart lines={drawn} isolated={isolated} now={now} height={props.height} onCursor={setCursor} label={summary(drawn, now)} />
+          <Chart lines={drawn} isolated={isolated} now={now} height={props.height} onCursor={setCursor} label={summary(drawn, now)} note={noteOf(drawn[0]!, now)} />
           <ul class="lines" aria-label="Lines; press one to see it alone">
             {drawn.map((line) => (
               <li key={line.key}>
@@ -60,6 +60,9 @@ export function WatermarkPanel(props: { view: JobView; height: number }) {
                 </button>
               </li>
             ))}
+            <li class="key">
+              <span class="swatch clock" aria-hidden="true" /> wall clock
+            </li>
           </ul>
           {lines.length > drawn.length && (
             <p class="faint">
@@ -84,6 +87,16 @@ function LineValue(props: { line: Line; cursor: number | null; now: number }) {
   }
   const flat = props.now - (flatSince(points) ?? props.now);
   return <span class="faint">{flat >= 5000 ? `flat for ${roughly(flat)}` : `${duration(props.now - last)} behind`}</span>;
+}
+
+/** noteOf is what the chart writes at the line that holds, once it is flat. */
+function noteOf(line: Line, now: number): Note | null {
+  const since = line.held ? flatSince(line.points) : null;
+  if (since === null || now - since < 5000) {
+    return null;
+  }
+  const flat = `flat for ${roughly(now - since)}`;
+  return { texts: [`${line.name} · ${flat}`, flat], since };
 }
 
 /** linesOf returns what to draw: the held line first, then those furthest behind. */

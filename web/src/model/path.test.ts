@@ -1,0 +1,141 @@
+import { describe, expect, test } from "vitest";
+import type { Graph, Holder, Split, Vertex, Why } from "../api/types";
+import { answer, compareWatermarks, heldPath, pathText, splitName, splitStatus, upstreamFirst } from "./path";
+
+const now = 1_000_000_000;
+
+function vertex(id: string, inputs: string[], parallelism = 2): Vertex {
+  return {
+    id,
+    name: id.toUpperCase(),
+    parallelism,
+    kind: inputs.length > 0 ? "window" : "source",
+    operators: [],
+    inputs: inputs.map((from) => ({ id: from, shipStrategy: "HASH", input: 0 })),
+    lowWatermark: now,
+    watermarkLagMs: 0,
+    busy: 0,
+    backPressured: 0,
+    idle: 0,
+    recordsInPerSecond: 0,
+    recordsOutPerSecond: 0,
+    lateDropped: 0,
+    subtasks: [],
+  };
+}
+
+/** Two sources into a join, behind it a sink; the sink comes first, as in Flink's plans. */
+const holder: Holder = {
+  watermark: now - 420_000,
+  sinceMs: now - 415_000,
+  text: "orders-2 holds.",
+  path: [
+    { vertex: "sink", subtask: 0, operator: "sink" },
+    { vertex: "join", subtask: 1, operator: "join" },
+    { vertex: "orders", subtask: 2, operator: "orders" },
+  ],
+  split: { vertex: "orders", subtask: 2, id: "7", topic: "orders", partition: 2 },
+};
+const graph = (more: Partial<Graph> = {}): Graph => ({
+  jid: "j",
+  name: "job",
+  state: "RUNNING",
+  now,
+  startTime: 0,
+  parallelism: 2,
+  vertices: [vertex("sink", ["join"], 1), vertex("join", ["orders", "returns"]), vertex("orders", []), vertex("returns", [])],
+  holder,
+  ...more,
+});
+const split = (more: Partial<Split> = {}): Split => ({
+  vertex: "orders",
+  source: "orders",
+  subtask: 2,
+  id: "7",
+  topic: "orders",
+  partition: 2,
+  state: "active",
+  idleBy: "",
+  sinceMs: now - 415_000,
+  offset: 62,
+  endOffset: 62,
+  lag: 0,
+  watermark: now - 420_000,
+  lastEventTime: now - 420_000,
+  lastRecordAt: now - 415_000,
+  records: 62,
+  futureRecords: 0,
+  ...more,
+});
+const why = (more: Partial<Why>): Why => ({ healthy: true, findings: [], text: "", blind: [], ...more });
+
+describe("heldPath", () => {
+  test("runs from the source to the sink and leaves out the other source", () => {
+    const path = heldPath(graph(), undefined)!;
+    expect(path.vertices).toEqual(["orders", "join", "sink"]);
+    expect([...path.edges].sort()).toEqual(["join>sink", "orders>join"]);
+    expect(path.split).toBe("orders/7");
+    expect(path.subtasks.get("join")).toBe(1);
+    expect(path.stoodMillis).toBe(415_000);
+    expect(path.stuck).toBe(true);
+  });
+  test("is not stuck when the minimum has just moved, or the diagnosis says that all is well", () => {
+    expect(heldPath(graph({ holder: { ...holder, sinceMs: now - 900 } }), undefined)!.stuck).toBe(false);
+    expect(heldPath(graph(), why({ healthy: true }))!.stuck).toBe(false);
+    expect(heldPath(graph({ holder: { ...holder, sinceMs: now - 900 } }), why({ healthy: false }))!.stuck).toBe(true);
+  });
+  test("is none without a holder, and for a job that has ended", () => {
+    expect(heldPath(graph({ holder: null }), undefined)).toBeNull();
+    expect(heldPath(graph({ state: "FINISHED" }), undefined)).toBeNull();
+  });
+  test("has no split where a whole subtask holds", () => {
+    const path = heldPath(graph({ holder: { ...holder, split: null } }), undefined)!;
+    expect(path.split).toBeNull();
+    expect(path.vertices[0]).toBe("orders");
+  });
+});
+
+test("pathText is the path in words", () => {
+  const path = heldPath(graph(), undefined)!;
+  expect(pathText(graph(), path, [split()])).toEqual(["orders-2, silent 6 min", "ORDERS, subtask 2", "JOIN, subtask 1", "SINK"]);
+  expect(pathText(graph(), path, [])[0]).toBe("orders-2");
+});
+
+test.each([
+  [{}, "silent 6 min"],
+  [{ lastRecordAt: now - 500 }, "active"],
+  [{ lastRecordAt: null }, "no record yet"],
+  [{ state: "idle", sinceMs: now - 61_000 }, "idle 1 min"],
+  [{ state: "paused" }, "paused by alignment"],
+  [{ state: "finished" }, "finished"],
+] as [Partial<Split>, string][])("splitStatus of %j is %s", (more, want) => expect(splitStatus(split(more), now)).toBe(want));
+
+test("splitName falls back to the id", () => {
+  expect(splitName(split())).toBe("orders-2");
+  expect(splitName({ id: "shard 4", topic: "", partition: -1 })).toBe("shard 4");
+});
+
+describe("answer", () => {
+  test("is the diagnosis' if it found something", () => {
+    const finding = { code: "quiet-partition", severity: "stall", answer: "Partition 2 is quiet.", culprit: null, numbers: [], ruledOut: [], fixes: [] };
+    expect(answer(graph(), why({ healthy: false, findings: [finding] }))).toEqual({ tone: "held", text: "Partition 2 is quiet." });
+    expect(answer(graph(), why({ healthy: false, text: "Something." }))).toEqual({ tone: "held", text: "Something." });
+  });
+  test("is else the holder's", () => {
+    expect(answer(graph(), undefined)).toEqual({ tone: "held", text: "orders-2 holds." });
+    expect(answer(graph(), why({}))).toEqual({ tone: "calm", text: "orders-2 holds." });
+    expect(answer(graph({ holder: null }), undefined).tone).toBe("calm");
+  });
+  test("says how a job ended, whatever held it then", () => {
+    expect(answer(graph({ state: "FAILED" }), why({ healthy: false })).tone).toBe("failed");
+    expect(answer(graph({ state: "CANCELED" }), undefined)).toEqual({ tone: "ended", text: "The job was cancelled." });
+  });
+});
+
+test("compareWatermarks orders none, times, the end", () => {
+  expect([5, "end", null, -3, "end", null].sort(compareWatermarks as (a: unknown, b: unknown) => number)).toEqual([null, null, -3, 5, "end", "end"]);
+});
+
+test("upstreamFirst ends, whatever the order", () => {
+  expect(upstreamFirst(graph().vertices).map((v) => v.id)).toEqual(["orders", "returns", "join", "sink"]);
+});
