@@ -346,6 +346,10 @@ type Profile struct {
 	// DisorderMillis is the largest distance of a record behind the largest event time
 	// before it; records that are far in the future do not count as such.
 	DisorderMillis int64
+	// DelaySpreadMillis is the largest difference between two records in their age on
+	// arrival (append time less event time), again without those in the future. A bound that
+	// covers it suffices however the records mix.
+	DelaySpreadMillis int64
 	// Gaps are the longest times without an append between two records, longest first, at
 	// most 32.
 	Gaps []Gap
@@ -357,10 +361,10 @@ type Profile struct {
 	// PayloadBehindRecordMillis is the largest distance between the time in the payload and
 	// the Kafka timestamp.
 	PayloadBehindRecordMillis int64
-	// MostlyClosedGapMillis is, over keys with at least 10 records, the smallest of their
+	// SteadiestGapMillis is, over keys with at least 10 records, the smallest of their
 	// largest distances between two events; unknown if there is no such key.
-	MostlyClosedGapMillis Known[int64]
-	ClosedKey             string
+	SteadiestGapMillis Known[int64]
+	SteadiestKey       string
 }
 
 // Gap is a time without appends.

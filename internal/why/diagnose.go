@@ -1,0 +1,178 @@
+package why
+
+import (
+	"cmp"
+	"slices"
+)
+
+// rule finds causes of one kind.
+type rule func(*view) []Finding
+
+// rules are all of them. They are independent of each other: what explains what is decided
+// on their findings.
+var rules = []rule{
+	wrongUnit, timezone, future, noAssigner,
+	withoutStrategy, overParallel, filtered, droppedInOperator, maxLeak,
+	aligned, quietInputs,
+	wallClock, idleBlocked, idleTooShort, afterSource, disorder,
+	reading, skewed, byDesign, windows,
+}
+
+// Diagnose finds what holds event time back, lets it run ahead or loses records, and what
+// to change. It is a pure function of the evidence.
+func Diagnose(e *Evidence) *Diagnosis {
+	v := newView(e)
+	d := &Diagnosis{Job: e.Job, AtMillis: e.AtMillis, Engine: e.Engine, Blind: blind(v)}
+	for _, r := range rules {
+		d.Findings = append(d.Findings, r(v)...)
+	}
+	d.Findings = v.explain(merge(d.Findings))
+	slices.SortStableFunc(d.Findings, before)
+	if len(d.Findings) == 0 || d.Findings[0].Severity == Fine && d.Findings[0].Code != WindowNotDue {
+		d.Findings = slices.Insert(d.Findings, 0, nothing(v))
+	}
+	return d
+}
+
+// before orders findings: the worse first, then the order of the registry.
+func before(a, b Finding) int {
+	return cmp.Or(cmp.Compare(a.Severity.rank(), b.Severity.rank()), cmp.Compare(order(a.Code), order(b.Code)),
+		cmp.Compare(len(a.Unless), len(b.Unless)))
+}
+
+// merge drops findings that say the same as one before: several windows behind one source
+// show the same trouble.
+func merge(all []Finding) []Finding {
+	var kept []Finding
+	for _, f := range all {
+		same := func(k Finding) bool {
+			return k.Code == f.Code && k.Culprit.Source == f.Culprit.Source && k.Culprit.Operator == f.Culprit.Operator &&
+				slices.Equal(k.Culprit.Partitions, f.Culprit.Partitions)
+		}
+		if !slices.ContainsFunc(kept, same) {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// explain removes the findings that others explain, and names them as their consequences.
+func (v *view) explain(all []Finding) []Finding {
+	explained := make([]bool, len(all))
+	for i := range all {
+		for j := range all {
+			if i == j || explained[j] || explained[i] || !v.explains(&all[i], &all[j]) {
+				continue
+			}
+			explained[j] = true
+			all[i].addConsequence(all[j].Code)
+		}
+	}
+	var kept []Finding
+	for i, f := range all {
+		if !explained[i] {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+func (f *Finding) addConsequence(c Code) {
+	if c != f.Code && !slices.Contains(f.Consequences, c) && !slices.Contains(f.Then, c) {
+		f.Consequences = append(f.Consequences, c)
+	}
+}
+
+// explains reports whether b is only what a leads to.
+func (v *view) explains(a, b *Finding) bool {
+	if a.Severity == Fine || !slices.Contains(entryOf(a.Code).explains, b.Code) {
+		return false
+	}
+	if b.Severity.rank() < a.Severity.rank() && len(a.Unless) > 0 && len(b.Unless) == 0 {
+		return false // what is sure and worse is not explained by a guess
+	}
+	return v.related(a, b)
+}
+
+// related reports whether two findings concern one another: the same source, or an operator
+// that both feed.
+func (v *view) related(a, b *Finding) bool {
+	if a.Culprit.Source == b.Culprit.Source || a.Culprit.Source == "" || b.Culprit.Source == "" {
+		return true
+	}
+	for _, t := range v.targets() {
+		in := func(id string) bool {
+			return slices.ContainsFunc(t.feeds, func(f feed) bool { return f.src.op.ID == id })
+		}
+		if in(a.Culprit.Source) && in(b.Culprit.Source) {
+			return true
+		}
+	}
+	return false
+}
+
+// nothing is the finding that nothing is wrong, or that nobody can tell.
+func nothing(v *view) Finding {
+	f := Finding{Code: None, Severity: Fine, Answer: "Nothing holds event time back."}
+	ts := v.targets()
+	switch {
+	case len(v.e.Operators) == 0 || len(v.e.History) == 0:
+		f.Code, f.Answer = NotEnoughEvidence, "There is not enough evidence: nothing was seen of the job."
+		return f
+	case len(ts) == 0:
+		f.Answer = "No operator of the job waits for event time."
+		return f
+	case v.starting():
+		f.Answer = "The job has just started; nothing is expected of event time yet."
+		return f
+	}
+	told := false
+	for _, t := range ts {
+		told = told || t.in.OK
+		if !t.in.OK || t.in.Value == MinTime || t.in.Value == MaxTime {
+			continue
+		}
+		behind := minus(v.now.AtMillis, t.in.Value)
+		s := quoted(v.nameOf(t.op.ID)) + ": the watermark is " + instant(t.in.Value) + ", " + duration(behind) + " behind the clock"
+		if p := t.pace(); p.OK {
+			s += ", and goes on by " + duration(p.Value) + " each second"
+			f.Numbers = append(f.Numbers, Number{"pace_ms_per_s", p.Value})
+		}
+		f.Why = append(f.Why, s+".")
+		f.Numbers = append(f.Numbers, Number{"behind_ms", behind})
+	}
+	if !told {
+		f.Code = NotEnoughEvidence
+		f.Answer = "There is not enough evidence: no watermark of an operator that waits for event time was seen."
+	} else if v.past == nil {
+		f.Why = append(f.Why, "There was one look only: what moves and what stands still takes two, some seconds apart.")
+	}
+	return f
+}
+
+// blind says what could not be seen.
+func blind(v *view) []string {
+	var all []string
+	m := v.e.Means
+	if !m.Engine {
+		all = append(all, "No watermarks of the job: whether a window waits cannot be told.")
+	}
+	if v.past == nil {
+		all = append(all, "One look only: what stands still cannot be told from what moves. Look again after 30 s.")
+	}
+	if !m.SplitGauges {
+		all = append(all, "No gauges of single splits (Flink from 2.1 on): which partition of a subtask holds is inferred.")
+	}
+	if !m.KafkaOffsets {
+		all = append(all, "No offsets from Kafka: a silent partition and a reader that stopped look the same.")
+	}
+	if !m.KafkaRecords {
+		all = append(all, "No records from Kafka: units, time zones and the disorder of timestamps are inferred from watermarks.")
+	}
+	for _, s := range v.sources {
+		if s.gen.strategy == nil && s.gen.place != genNone {
+			all = append(all, "The watermark strategy of source "+quoted(v.nameOf(s.op.ID))+" is unknown: bound and idle timeout are inferred.")
+		}
+	}
+	return all
+}

@@ -1,0 +1,399 @@
+package why
+
+import (
+	"fmt"
+	"slices"
+)
+
+// This file has the causes where records do not come: one partition, one input, all.
+
+// quietSplit is a split without records for longer than it may be.
+type quietSplit struct {
+	split
+	silence
+}
+
+// quiet sorts the splits that feed a target.
+type quiet struct {
+	silent  []quietSplit
+	flowing []split
+	unknown []split
+	sources int // sources with splits
+}
+
+func (t *target) quiet() quiet {
+	var q quiet
+	for _, f := range t.feeds {
+		if f.src.gen.place == genNone {
+			continue
+		}
+		if len(f.src.splits) > 0 {
+			q.sources++
+		}
+		for _, sp := range f.src.splits {
+			if sp.Unassigned {
+				continue
+			}
+			s, ok := sp.silent()
+			switch {
+			case ok && s.millis >= sp.patience():
+				q.silent = append(q.silent, quietSplit{sp, s})
+			case !ok && !sp.delivers():
+				q.unknown = append(q.unknown, sp)
+			default:
+				q.flowing = append(q.flowing, sp)
+			}
+		}
+	}
+	return q
+}
+
+// delivers reports whether records of a split are known to have come.
+func (sp split) delivers() bool {
+	if n := sp.read(); n.OK {
+		return n.Value > 0
+	}
+	if n := sp.src.subtaskRead(sp); n.OK {
+		return n.Value > 0
+	}
+	lag := sp.lag()
+	return lag.OK && lag.Value > 0 || sp.LastReadMillis.OK && sp.LastReadMillis.Value != Never
+}
+
+// quietInputs finds partitions, inputs or whole jobs without records.
+func quietInputs(v *view) []Finding {
+	if v.starting() {
+		return nil
+	}
+	var found []Finding
+	for _, t := range v.targets() {
+		if t.in.OK && t.in.Value == MaxTime {
+			continue
+		}
+		q := t.quiet()
+		if len(q.silent) > 0 && len(q.flowing) == 0 && len(q.unknown) == 0 {
+			if f, ok := allQuiet(t, q); ok {
+				found = append(found, f)
+			}
+			continue
+		}
+		found = append(found, someQuiet(t, q)...)
+		if len(q.silent) == 0 {
+			found = append(found, frozenSubtask(t)...)
+		}
+	}
+	return found
+}
+
+// allQuiet is the finding that nothing comes at all.
+func allQuiet(t *target, q quiet) (Finding, bool) {
+	v := t.v
+	shortest := q.silent[0]
+	never := true
+	for _, s := range q.silent {
+		if s.millis < shortest.millis {
+			shortest = s
+		}
+		never = never && s.never
+	}
+	src := shortest.src
+	if !never && !t.due(plus(v.now.AtMillis, -src.gen.bound().Or(0))) {
+		return Finding{}, false
+	}
+	if v.past != nil && t.moves() || !never && shortest.millis < t.noticeable() {
+		return Finding{}, false
+	}
+	var own []split
+	for _, s := range q.silent {
+		if s.src == src {
+			own = append(own, s.split)
+		}
+	}
+	c := src.culprit(own)
+	c.Subtasks = nil
+	f := Finding{
+		Code: AllInputsQuiet, Severity: Stall, Culprit: c,
+		Answer: fmt.Sprintf("%s waits because all partitions of %s are silent: the last record came %s ago, and only a later record can close what is open.",
+			t.title(), t.topics(), duration(shortest.millis)),
+		Numbers: []Number{{"silent_ms", shortest.millis}},
+	}
+	if never {
+		f.Answer = fmt.Sprintf("%s is silent because nothing has come: all partitions of %s are without a record.", t.title(), t.topics())
+	}
+	if open := t.open(); open.OK {
+		f.Numbers = append(f.Numbers, Number{"open_windows", open.Value})
+		if open.Value == 0 {
+			f.Severity = Fine
+			f.Answer = fmt.Sprintf("Nothing comes: all partitions of %s are silent, for %s. No window is open.", t.topics(), duration(shortest.millis))
+		} else {
+			f.Why = append(f.Why, fmt.Sprintf("%s %s open. The watermark is %s.", upper(count(open.Value, "window")), verb(int(open.Value), "is", "are"), instant(t.in.Or(MinTime))))
+		}
+	}
+	f.Why = append(f.Why, "An idle timeout, and idleness cannot help: idle inputs are left out of the minimum, and nothing is left to move it.")
+	f.RuledOut = append(f.RuledOut, RuledOut{QuietPartition, fmt.Sprintf("the others are silent too: %s", silences(q.silent))})
+	if shortest.drained {
+		f.RuledOut = append(f.RuledOut, RuledOut{StalledReader, "everything that was appended has been read: lag 0"})
+	} else {
+		f.Unless = append(f.Unless, Unless{StalledReader, "offsets from Kafka"})
+	}
+	f.quietByTheClock(q.silent)
+	return f.fix(t, ProcessingTimeTimeout, HeartbeatRecords, CheckProducer), true
+}
+
+// noticeable returns how long nothing may come before a missing result is noticed: a
+// window, at most an hour.
+func (t *target) noticeable() int64 {
+	w := t.op.Window
+	if w == nil {
+		return 0
+	}
+	every := w.SizeMillis
+	if w.Kind == Sliding {
+		every = w.SlideMillis
+	}
+	return min(max(every, w.GapMillis), 3_600_000)
+}
+
+// topics names what feeds a target.
+func (t *target) topics() string {
+	var names []string
+	for _, f := range t.feeds {
+		for _, topic := range f.src.topics {
+			if !slices.Contains(names, topic) {
+				names = append(names, topic)
+			}
+		}
+	}
+	return verb(len(names), "topic ", "topics ") + list(names)
+}
+
+// silences lists how long splits have been silent.
+func silences(splits []quietSplit) string {
+	var each []string
+	for i, s := range splits {
+		if i == 4 && len(splits) > 5 {
+			return list(append(each, fmt.Sprintf("%d others", len(splits)-i)))
+		}
+		d := "for " + duration(s.millis)
+		if s.never {
+			d = "always"
+		}
+		each = append(each, fmt.Sprintf("%s-%d %s", s.Topic, s.Partition, d))
+	}
+	return list(each)
+}
+
+// someQuiet finds silent splits that hold the target while others flow.
+func someQuiet(t *target, q quiet) []Finding {
+	if t.moves() {
+		return nil
+	}
+	if _, known := t.stuck(); !known && len(t.v.subs[t.op.ID]) > 0 && t.v.past != nil {
+		return nil
+	}
+	potential := t.potential(q)
+	var found []Finding
+	for _, f := range t.feeds {
+		var mine []quietSplit
+		for _, s := range q.silent {
+			if s.src == f.src && t.holds(s, q, potential) {
+				mine = append(mine, s)
+			}
+		}
+		if len(mine) == 0 {
+			continue
+		}
+		if t.in.OK && t.in.Value != MinTime && potential.OK && !t.due(potential.Value) {
+			continue
+		}
+		found = append(found, quietOf(t, f, mine, q, potential))
+	}
+	return found
+}
+
+// holds reports whether a silent split pins the target: it counts, and others are ahead.
+func (t *target) holds(s quietSplit, q quiet, potential Known[int64]) bool {
+	g := &s.src.gen
+	if s.isIdle() {
+		return false
+	}
+	idle := g.idleness()
+	if idle.OK && idle.Value > 0 && !s.State.OK && !t.pinnedBy(s.src, s.Subtask) {
+		return false // it will have timed out
+	}
+	if g.place == genBehind && slices.ContainsFunc(q.flowing, func(sp split) bool {
+		return sp.src == s.src && (sp.Subtask == s.Subtask || !s.Subtask.OK)
+	}) {
+		return false // one generator has records of both
+	}
+	if w := s.Watermark; w.OK && potential.OK && w.Value != MinTime {
+		return w.Value < potential.Value
+	}
+	// Without a gauge the watermark of the subtask tells.
+	if w := t.v.out(g.opOr(s.src.op), s.Subtask.Or(WholeOperator)); w.OK && !s.Watermark.OK && potential.OK {
+		return w.Value < potential.Value
+	}
+	return true
+}
+
+// pinnedBy reports whether the target's watermark is that of one subtask of a source.
+func (t *target) pinnedBy(s *source, subtask Known[int]) bool {
+	return t.hold.src == s && !t.hold.allIdle && subtask.OK && t.hold.subtask == subtask.Value && t.in.OK &&
+		t.v.out(s.gen.opOr(s.op), subtask.Value) == t.in
+}
+
+// potential returns what the target's watermark would be without silent splits: the
+// smallest of those that flow.
+func (t *target) potential(q quiet) Known[int64] {
+	least := Known[int64]{}
+	for _, sp := range q.flowing {
+		w := sp.Watermark
+		if !w.OK || w.Value == MinTime {
+			w = sp.topEvent()
+			if w.OK {
+				w.Value = plus(w.Value, -sp.src.gen.bound().Or(0)-1)
+			}
+		}
+		if sp.isIdle() || sp.State.OK && sp.State.Value == SplitPaused {
+			continue
+		}
+		least = lesser(least, w)
+	}
+	if least.OK {
+		return least
+	}
+	// No split tells; the subtasks that are ahead do.
+	for _, f := range t.feeds {
+		for _, sub := range t.v.subs[f.src.gen.opOr(f.src.op).ID] {
+			if w := sub.OutputWatermark; w.OK && t.in.OK && w.Value > t.in.Value {
+				least = lesser(least, w)
+			}
+		}
+	}
+	return least
+}
+
+func quietOf(t *target, f feed, mine []quietSplit, q quiet, potential Known[int64]) Finding {
+	v, src := t.v, f.src
+	var splits []split
+	longest := mine[0]
+	for _, s := range mine {
+		splits = append(splits, s.split)
+		if s.millis > longest.millis {
+			longest = s
+		}
+	}
+	others := slices.ContainsFunc(q.flowing, func(sp split) bool { return sp.src == src && !sp.isIdle() }) ||
+		slices.ContainsFunc(q.unknown, func(sp split) bool { return sp.src == src })
+	code := QuietPartition
+	what := fmt.Sprintf("%s of topic %s", numbered("partition", src.culprit(splits).Partitions), src.topic(splits))
+	if !others && q.sources > 1 {
+		code = QuietInput
+		what = fmt.Sprintf("input %s (topic %s)", quoted(v.nameOf(src.op.ID)), src.topic(splits))
+	}
+	out := Finding{
+		Code: code, Severity: Stall, Culprit: src.culprit(splits),
+		Answer:  fmt.Sprintf("%s is silent because %s %s and holds the watermark at %s.", t.title(), what, hasBeenSilent(longest, len(mine)), held(t.in)),
+		Numbers: []Number{{"silent_ms", longest.millis}},
+	}
+	if longest.never {
+		out.Answer = fmt.Sprintf("%s is silent because %s %s no record yet and holds the watermark at %s.", t.title(), what, verb(len(mine), "has", "have"), held(t.in))
+		if code == QuietInput {
+			out.Answer = fmt.Sprintf("%s is silent because %s has no record yet and holds the watermark at %s.", t.title(), what, held(t.in))
+		}
+	} else if started := v.e.StartedMillis; started.OK && longest.sinceMillis >= started.Value {
+		out.Why = append(out.Why, fmt.Sprintf("%s: silent since %d s after the start of the job (%s UTC).",
+			upper(numbered("partition", []int32{longest.Partition})), (longest.sinceMillis-started.Value)/1000, clock(longest.sinceMillis)))
+	}
+	if potential.OK && t.in.OK && t.in.Value != MinTime {
+		out.Numbers = append(out.Numbers, Number{"behind_ms", potential.Value - t.in.Value})
+	}
+	if potential.OK {
+		out.Why = append(out.Why, fmt.Sprintf("The inputs that flow would allow %s.", instant(potential.Value)))
+	}
+	out.Then = nextQuiet(t, q, mine)
+	out.lookAlikes(t, longest, code)
+	out.quietByTheClock(mine)
+	if src.gen.idleness().Or(0) > 0 {
+		out.Why = append(out.Why, "It has an idle timeout, which has not taken effect: its clock stands still under back pressure and while alignment pauses a split.")
+		return out.fix(t, RemoveBottleneck, SetIdleness, CheckProducer)
+	}
+	return out.fix(t, SetIdleness, CheckProducer, HeartbeatRecords)
+}
+
+// held names the watermark that something is held at.
+func held(w Known[int64]) string {
+	if !w.OK || w.Value == MinTime {
+		return "the beginning of time"
+	}
+	return instant(w.Value)
+}
+
+func hasBeenSilent(s quietSplit, n int) string {
+	return fmt.Sprintf("%s sent nothing for %s", verb(n, "has", "have"), duration(s.millis))
+}
+
+// lookAlikes says what excludes the causes that look like a silent split.
+func (f *Finding) lookAlikes(t *target, s quietSplit, code Code) {
+	if s.drained {
+		f.RuledOut = append(f.RuledOut, RuledOut{StalledReader, "everything that was appended there has been read: lag 0"})
+		f.RuledOut = append(f.RuledOut, RuledOut{PartitionLag, "lag 0"})
+	} else {
+		f.Unless = append(f.Unless, Unless{StalledReader, "offsets from Kafka"})
+	}
+	if len(s.src.empty) == 0 {
+		f.RuledOut = append(f.RuledOut, RuledOut{OverParallelSource, "every subtask of the source has a partition"})
+	}
+	f.RuledOut = append(f.RuledOut, RuledOut{AllInputsQuiet, "other inputs flow"})
+	if code == QuietInput && s.src.gen.place != genNone {
+		f.RuledOut = append(f.RuledOut, RuledOut{SideInputWithout, "the source has a watermark strategy"})
+	}
+}
+
+// nextQuiet names what holds next once the quiet splits do not.
+func nextQuiet(t *target, q quiet, mine []quietSplit) []Code {
+	for _, s := range q.silent {
+		if s.src != mine[0].src && !s.isIdle() && s.src.gen.idleness().Or(0) == 0 {
+			return []Code{QuietInput}
+		}
+	}
+	return nil
+}
+
+// frozenSubtask finds a subtask of several splits that sends records while its watermark
+// stands still, where nobody tells about splits: one of them must be silent.
+func frozenSubtask(t *target) []Finding {
+	h := &t.hold
+	if stuck, known := t.stuck(); !known || !stuck || h.src == nil || h.gen != nil || h.allIdle || h.exact || t.v.spanMillis < patienceMillis {
+		return nil
+	}
+	v, src := t.v, h.src
+	own := src.of(h.subtask)
+	w := v.out(src.op, h.subtask)
+	if len(own) < 2 || src.gen.idleness().Or(0) > 0 || src.gen.place != genAtSource || w != t.in {
+		return nil
+	}
+	if t.in.Value != MinTime && t.in.Value > v.now.AtMillis {
+		return nil // that would be a timestamp in the future
+	}
+	for _, sp := range own {
+		if lag := sp.lag(); lag.OK {
+			return nil // Kafka tells about splits, and it is none of them
+		}
+	}
+	potential := t.potential(quiet{})
+	if !potential.OK && t.in.Value != MinTime || potential.OK && !t.due(potential.Value) {
+		return nil
+	}
+	c := src.culprit(own)
+	c.Partitions = nil
+	f := Finding{
+		Code: QuietPartition, Severity: Stall, Culprit: c,
+		Answer: fmt.Sprintf("%s is silent because one of the %s of topic %s that subtask %d of source %s reads is silent: records come from the subtask, but its watermark stays at %s.",
+			t.title(), numbered("partition", src.culprit(own).Partitions), src.topic(own), h.subtask, quoted(v.nameOf(src.op.ID)), held(t.in)),
+		Why:     []string{"Which one it is takes gauges of splits or offsets from Kafka to tell."},
+		Numbers: []Number{{"frozen_ms", v.spanMillis}},
+		Unless:  []Unless{{StalledReader, "offsets from Kafka"}, {EventTimeSkew, "records from Kafka"}},
+	}
+	return []Finding{f.fix(t, SetIdleness, CheckProducer)}
+}

@@ -1,0 +1,560 @@
+package why
+
+import (
+	"fmt"
+	"slices"
+)
+
+// This file has the causes that lie in the timestamps themselves.
+
+const (
+	yearMillis = 365 * dayMillis
+	// aheadMillis is how far ahead of the clock an event time must be to be wrong: clocks
+	// of producers differ by less.
+	aheadMillis = 60_000
+	// largestZoneMillis is the largest distance of a time zone from UTC.
+	largestZoneMillis = 14 * 3_600_000
+	halfHourMillis    = 30 * 60_000
+	// zoneSlackMillis is how much an offset may differ from a half hour.
+	zoneSlackMillis = 4 * 60_000
+)
+
+// stamp is an event time and the wall clock when its record was written or read.
+type stamp struct {
+	event, wall int64
+	exact       bool // both are of one record
+}
+
+func (s stamp) offset() int64 { return minus(s.event, s.wall) }
+
+// stampOf returns the newest event time of a split with its wall clock.
+func (sp split) stampOf() (stamp, bool) {
+	if e, at := sp.lastEvent(), timeOf(sp.LastAppendMillis); e.OK && at.OK {
+		return stamp{e.Value, at.Value, true}, true
+	}
+	if e, at := sp.topEvent(), timeOf(sp.LastReadMillis); e.OK && at.OK {
+		return stamp{e.Value, at.Value, false}, true
+	}
+	v := sp.src.v
+	if e := sp.topEvent(); e.OK && sp.delivers() {
+		return stamp{e.Value, v.now.AtMillis, false}, true
+	}
+	return stamp{}, false
+}
+
+// unit is a unit that was taken for milliseconds.
+type unit struct {
+	code   Code
+	name   string
+	factor int64
+}
+
+// unitOf tells the unit that an event time must be in, given that it is about the wall
+// clock; false if it is milliseconds, or nothing fits.
+func unitOf(event, wall int64) (unit, bool) {
+	near := func(t int64) bool { return t > wall-20*yearMillis && t < wall+yearMillis }
+	switch {
+	case event <= 0 || near(event):
+	case event < wall/100 && near(event*1000):
+		return unit{TimestampsInSeconds, "seconds", 1000}, true
+	case near(event / 1000):
+		return unit{TimestampsTooFine, "microseconds", 1000}, true
+	case near(event / 1_000_000):
+		return unit{TimestampsTooFine, "nanoseconds", 1_000_000}, true
+	}
+	return unit{}, false
+}
+
+// wrongUnit finds event times in seconds, micro- or nanoseconds.
+func wrongUnit(v *view) []Finding {
+	var found []Finding
+	for _, s := range v.sources {
+		if s.gen.place == genNone || !v.feeds(s) {
+			continue
+		}
+		byUnit := map[unit][]split{}
+		for _, sp := range s.splits {
+			if u, ok := sp.unit(); ok {
+				byUnit[u] = append(byUnit[u], sp)
+			}
+		}
+		if len(byUnit) == 0 {
+			if u, w, ok := s.unitOfWatermark(); ok {
+				f := unitFinding(s, u, nil, w)
+				found = append(found, f)
+			}
+		}
+		for u, splits := range byUnit {
+			e := splits[0].topEvent()
+			if last := splits[0].lastEvent(); last.OK {
+				e = last
+			}
+			found = append(found, unitFinding(s, u, splits, e.Value))
+		}
+	}
+	return found
+}
+
+// unit returns the unit of a split's event times, if it is a wrong one.
+func (sp split) unit() (unit, bool) {
+	v := sp.src.v
+	for _, e := range []Known[int64]{sp.lastEvent(), sp.topEvent()} {
+		if !e.OK {
+			continue
+		}
+		if u, ok := unitOf(e.Value, sp.wall().Or(v.now.AtMillis)); ok {
+			return u, true
+		}
+	}
+	return unit{}, false
+}
+
+// wall returns when the last record was written, or read.
+func (sp split) wall() Known[int64] {
+	if at := timeOf(sp.LastAppendMillis); at.OK {
+		return at
+	}
+	return timeOf(sp.LastReadMillis)
+}
+
+// unitOfWatermark is unit where only watermarks of subtasks are known.
+func (s *source) unitOfWatermark() (unit, int64, bool) {
+	for _, sub := range s.v.subs[s.gen.opOr(s.op).ID] {
+		w := sub.OutputWatermark
+		if !w.OK || w.Value == MinTime || w.Value == MaxTime {
+			continue
+		}
+		// A bound in milliseconds may be more than the time since 1970 in seconds.
+		e := plus(w.Value, s.gen.bound().Or(0)+1)
+		if u, ok := unitOf(e, s.v.now.AtMillis); ok {
+			return u, e, true
+		}
+	}
+	return unit{}, 0, false
+}
+
+func unitFinding(s *source, u unit, splits []split, event int64) Finding {
+	v := s.v
+	t := v.targetOf(s)
+	c := s.culprit(splits)
+	c.Subtasks = nil
+	where := fmt.Sprintf("topic %s", s.topic(splits))
+	if len(splits) > 0 && len(splits) < len(s.splits) {
+		where = numbered("partition", c.Partitions) + " of " + where
+	}
+	f := Finding{
+		Code: u.code, Culprit: c,
+		Numbers: []Number{{"factor", u.factor}, {"event_time", event}},
+	}
+	if u.code == TimestampsInSeconds {
+		f.Severity = Stall
+		f.Answer = fmt.Sprintf("%s is silent because the timestamps in %s are seconds and are taken for milliseconds: event time is at %s, in 1970.", t.title(), where, instant(event))
+	} else {
+		f.Severity = WrongResult
+		f.Answer = fmt.Sprintf("The timestamps in %s are %s and are taken for milliseconds: event time there is %s.", where, u.name, instant(event))
+		if t.losing() {
+			f.Severity = Loss
+			f.Answer = fmt.Sprintf("%s drops records as late because the timestamps in %s are %s and are taken for milliseconds: they pushed the watermark to %s.", t.title(), where, u.name, instant(event))
+			f.addLate(t)
+		}
+	}
+	f.Why = append(f.Why, fmt.Sprintf("%d is the time that the wall clock shows if it is read as %s: %s.", event, u.name, instant(u.millis(event))))
+	if since := t.lateSinceMillis(); since.OK && f.Severity == Loss {
+		f.Numbers = append(f.Numbers, Number{"since_ms", since.Value - (v.now.AtMillis - v.upMillis())})
+		f.Why = append(f.Why, fmt.Sprintf("By their rate records have been late since about %s UTC.", clock(since.Value)))
+	}
+	if s.gen.place == genBehind && len(splits) < len(s.splits) {
+		f.Then = append(f.Then, StrategyAfterSource)
+	}
+	f.RuledOut = append(f.RuledOut, RuledOut{EventTimeSkew, fmt.Sprintf("the factor to the wall clock is %d", u.factor)}, RuledOut{NoWatermarkStrategy, "there are watermarks"})
+	if u.code == TimestampsInSeconds {
+		return f.fix(t, ConvertUnit)
+	}
+	return f.fix(t, ConvertUnit, BoundFutureTimestamps)
+}
+
+// millis converts a time in the unit.
+func (u unit) millis(event int64) int64 {
+	if u.code == TimestampsInSeconds {
+		return event * u.factor
+	}
+	return event / u.factor
+}
+
+// addLate adds the numbers of late records.
+func (f *Finding) addLate(t *target) {
+	l := &t.late
+	if !l.total.OK {
+		return
+	}
+	f.Numbers = append(f.Numbers, Number{"late_dropped", l.total.Value})
+	s := fmt.Sprintf("%s has dropped %s as late", quoted(t.v.nameOf(t.op.ID)), count(l.total.Value, "record"))
+	if l.grown.OK {
+		s += fmt.Sprintf(", %d in the last %s", l.grown.Value, duration(t.v.spanMillis))
+	}
+	if l.in.OK {
+		s += fmt.Sprintf(", of %d", l.in.Value)
+	}
+	f.Why = append(f.Why, s+".")
+}
+
+// timezone finds event times that are off by whole or half hours, all of them.
+func timezone(v *view) []Finding {
+	var found []Finding
+	for _, s := range v.sources {
+		if s.gen.place == genNone || !v.feeds(s) || s.gen.fromRecord() {
+			continue
+		}
+		byOffset := map[int64][]split{}
+		normal := 0
+		for _, sp := range s.splits {
+			if off, ok := sp.zone(); ok {
+				byOffset[off] = append(byOffset[off], sp)
+			} else if _, ok := sp.stampOf(); ok {
+				normal++
+			}
+		}
+		if len(byOffset) == 0 && normal == 0 {
+			if off, ok := s.zoneOfWatermark(); ok {
+				found = append(found, zoneFinding(s, nil, off))
+			}
+		}
+		for off, splits := range byOffset {
+			if off < 0 && normal > 0 {
+				continue // some partitions with old data are more likely
+			}
+			found = append(found, zoneFinding(s, splits, off))
+		}
+	}
+	return found
+}
+
+// zone returns the offset of a time zone that all event times of a split have.
+func (sp split) zone() (int64, bool) {
+	now, ok := sp.stampOf()
+	if !ok {
+		return 0, false
+	}
+	off, ok := zoneOf(now.offset())
+	if !ok || off < 0 && !now.exact {
+		return 0, false
+	}
+	if sp.past == nil {
+		return off, now.exact
+	}
+	before, ok := (split{sp.past, nil, sp.src}).stampOf()
+	if !ok {
+		return off, now.exact
+	}
+	apart := now.offset() - before.offset()
+	return off, apart > -zoneSlackMillis && apart < zoneSlackMillis && (now.exact || now.event != before.event)
+}
+
+// zoneOf returns the whole half hours that an offset is, false if it is none.
+func zoneOf(offset int64) (int64, bool) {
+	if offset > largestZoneMillis+zoneSlackMillis || offset < -largestZoneMillis-zoneSlackMillis {
+		return 0, false
+	}
+	rounded := roundTo(offset, halfHourMillis)
+	apart := offset - rounded
+	return rounded, rounded != 0 && apart >= -zoneSlackMillis && apart <= zoneSlackMillis
+}
+
+func roundTo(n, unit int64) int64 {
+	if n < 0 {
+		return -roundTo(-n, unit)
+	}
+	return (n + unit/2) / unit * unit
+}
+
+// zoneOfWatermark is zone where only watermarks are known: ahead of the clock by whole
+// half hours, and moving with it.
+func (s *source) zoneOfWatermark() (int64, bool) {
+	v := s.v
+	for _, sub := range v.subs[s.gen.opOr(s.op).ID] {
+		w := sub.OutputWatermark
+		if !w.OK || w.Value == MinTime || sub.past == nil || v.past == nil {
+			continue
+		}
+		pace := paceOf(w, sub.past.OutputWatermark, v.spanMillis)
+		off, ok := zoneOf(minus(plus(w.Value, s.gen.bound().Or(0)+1), v.now.AtMillis))
+		if ok && off > 0 && pace.OK && pace.Value > 500 && pace.Value < 2000 {
+			return off, true
+		}
+	}
+	return 0, false
+}
+
+func zoneFinding(s *source, splits []split, off int64) Finding {
+	t := s.v.targetOf(s)
+	c := s.culprit(splits)
+	c.Subtasks = nil
+	where := fmt.Sprintf("source %s (topic %s)", quoted(s.v.nameOf(s.op.ID)), s.topic(splits))
+	if len(splits) < len(s.splits) && len(splits) > 0 {
+		where = numbered("partition", c.Partitions) + " of " + where
+	}
+	f := Finding{
+		Code: TimezoneShift, Severity: WrongResult, Culprit: c,
+		Numbers: []Number{{"offset_ms", off}},
+		Why: []string{fmt.Sprintf("The distance between event time and the wall clock is %s for every record seen, whole half hours; it does not change with time.",
+			signedHours(off))},
+		RuledOut: []RuledOut{
+			{FutureTimestamp, "it is every record, not a few"},
+			{EventTimeSkew, "the distance is constant and that of a time zone"},
+			{QuietInput, "records flow"},
+		},
+	}
+	if off < 0 {
+		f.Answer = fmt.Sprintf("Every record of %s is %s off: its event time is local time taken for UTC. It holds event time back by as much.", where, signedHours(off))
+	} else {
+		f.Answer = fmt.Sprintf("Every record of %s is %s off: its event time is local time taken for UTC. Its windows are the wrong ones and stay open for so long.", where, signedHours(off))
+	}
+	if t.losing() {
+		f.Severity = Loss
+		f.addLate(t)
+	}
+	return f.fix(t, FixTimezone)
+}
+
+// signedHours writes an offset: +8 h, -5 h 30 min.
+func signedHours(off int64) string {
+	if off < 0 {
+		return "-" + duration(-off)
+	}
+	return "+" + duration(off)
+}
+
+// future finds records so far ahead of the clock that the watermark is.
+func future(v *view) []Finding {
+	var found []Finding
+	for _, t := range v.targets() {
+		for _, f := range t.feeds {
+			if out, ok := futureOf(t, f); ok {
+				found = append(found, out)
+			}
+		}
+	}
+	return found
+}
+
+func futureOf(t *target, f feed) (Finding, bool) {
+	v, src := t.v, f.src
+	if src.gen.place == genNone || src.gen.strategy != nil && src.gen.strategy.Kind == StrategyWallClock {
+		return Finding{}, false
+	}
+	ahead := src.aheadOfClock()
+	if len(ahead.splits) == 0 && !ahead.event.OK {
+		return Finding{}, false
+	}
+	if t.in.OK && t.in.Value != MinTime && t.in.Value < v.now.AtMillis && !t.losing() {
+		return Finding{}, false // the minimum has kept it harmless
+	}
+	if t.in.OK && t.in.Value == MaxTime || ahead.event.Value == MaxTime {
+		return Finding{}, false
+	}
+	c := src.culprit(ahead.splits)
+	c.Subtasks = nil
+	event := ahead.event.Value
+	started := v.now.AtMillis - v.upMillis()
+	arrived := t.lateSinceMillis()
+	if a := ahead.record; a != nil {
+		c.Key, arrived = a.Key, Know(a.AppendMillis)
+	}
+	distance := event - arrived.Or(v.now.AtMillis)
+	what := "a few records"
+	if ahead.count.OK {
+		what = count(ahead.count.Value, "record")
+	} else if open := t.open(); open.OK && open.Value <= 1 {
+		what = "1 record (or a few)"
+	}
+	where := "topic " + src.topic(ahead.splits)
+	if len(c.Partitions) > 0 {
+		where = numbered("partition", c.Partitions) + " of " + where
+	}
+	out := Finding{
+		Code: FutureTimestamp, Severity: Stall, Culprit: c,
+		Answer: fmt.Sprintf("%s has a watermark of the future because %s in %s %s stamped %s ahead of the clock: event time is at %s until the clock gets there.",
+			t.title(), what, where, "was", duration(distance), instant(event)),
+		Numbers: []Number{{"ahead_ms", distance}, {"event_time", event}},
+	}
+	if t.losing() {
+		out.Severity = Loss
+		out.Answer = fmt.Sprintf("%s drops records as late because %s in %s, stamped %s ahead of the clock, pushed the watermark to %s.",
+			t.title(), what, where, duration(distance), instant(t.in.Or(event)))
+		out.addLate(t)
+	}
+	if arrived.OK {
+		out.Numbers = append(out.Numbers, Number{"arrived_at_ms", arrived.Value - started})
+		out.Why = append(out.Why, fmt.Sprintf("It came at about %s UTC, %s after the start of the job.", clock(arrived.Value), duration(arrived.Value-started)))
+	}
+	if ahead.normal.OK {
+		out.Why = append(out.Why, fmt.Sprintf("The last record there has the time %s: the others are right.", instant(ahead.normal.Value)))
+		out.RuledOut = append(out.RuledOut, RuledOut{TimezoneShift, "the last record is not ahead"})
+	}
+	out.RuledOut = append(out.RuledOut, RuledOut{BoundTooSmall, fmt.Sprintf("the watermark is %s ahead of the clock, no bound would do", duration(max(0, event-v.now.AtMillis)))})
+	if k := src.gen.strategy; k != nil && k.Kind != StrategyUnknown {
+		out.RuledOut = append(out.RuledOut, RuledOut{WallClockWatermark, "the watermark follows records"})
+	}
+	return out.fix(t, BoundFutureTimestamps, FixProducerClock), true
+}
+
+// ahead is what of a source is ahead of the clock.
+type ahead struct {
+	splits []split
+	event  Known[int64] // the largest event time
+	normal Known[int64] // of the last record, if that is not ahead
+	count  Known[int64]
+	record *AheadRecord
+}
+
+// aheadOfClock finds the splits of a source whose watermark ran ahead of the clock.
+func (s *source) aheadOfClock() ahead {
+	v := s.v
+	var a ahead
+	limit := v.now.AtMillis + aheadMillis
+	for _, sp := range s.splits {
+		top := Known[int64]{}
+		if s.gen.place != genBehind {
+			top = timeOf(sp.MaxEventMillis)
+			if w := timeOf(sp.Watermark); !top.OK && w.OK {
+				top = Know(plus(w.Value, s.gen.bound().Or(0)+1))
+			}
+		}
+		if p := sp.Profile; p != nil && p.AheadRecords > 0 {
+			a.addProfile(sp, p, limit)
+		}
+		last := sp.lastEvent()
+		if last.OK {
+			top = greater(top, last)
+		}
+		if top.OK && top.Value > limit {
+			a.add(sp, top)
+			if last.OK && last.Value <= limit {
+				a.normal = last
+			}
+		}
+	}
+	if len(a.splits) > 0 {
+		return a
+	}
+	// Only watermarks: the largest of the subtasks that make them.
+	for _, sub := range v.subs[s.gen.opOr(s.op).ID] {
+		w := sub.OutputWatermark
+		if w.OK && w.Value != MaxTime && w.Value > limit {
+			a.event = greater(a.event, Know(plus(w.Value, s.gen.bound().Or(0)+1)))
+			if own := s.of(sub.Index); len(own) == 1 {
+				a.splits = append(a.splits, own[0])
+			}
+		}
+	}
+	return a
+}
+
+func (a *ahead) add(sp split, event Known[int64]) {
+	if !slices.ContainsFunc(a.splits, func(other split) bool { return other.Split == sp.Split }) {
+		a.splits = append(a.splits, sp)
+	}
+	a.event = greater(a.event, event)
+}
+
+func (a *ahead) addProfile(sp split, p *Profile, limit int64) {
+	for i := range p.Ahead {
+		r := &p.Ahead[i]
+		if r.EventMillis > limit {
+			a.add(sp, Know(r.EventMillis))
+			if a.record == nil || r.EventMillis > a.record.EventMillis {
+				a.record = r
+			}
+		}
+	}
+	if a.record != nil {
+		a.count = Know(a.count.Or(0) + p.AheadRecords)
+	}
+}
+
+// noAssigner finds sources whose event time is the Kafka timestamp while the payload has
+// another.
+func noAssigner(v *view) []Finding {
+	var found []Finding
+	for _, s := range v.sources {
+		g := &s.gen
+		if g.place == genNone || g.strategy == nil || g.strategy.Timestamps != FromRecord || !v.feeds(s) {
+			continue
+		}
+		t := v.targetOf(s)
+		var without, differ []split
+		most := int64(0)
+		for _, sp := range s.splits {
+			if r := sp.LastRecordMillis; r.OK && r.Value == -1 || sp.MaxEventMillis.OK && sp.MaxEventMillis.Value == -1 {
+				without = append(without, sp)
+				continue
+			}
+			d := int64(0)
+			if r, p := timeOf(sp.LastRecordMillis), timeOf(sp.LastPayloadMillis); r.OK && p.OK {
+				if d = r.Value - p.Value; d < 0 {
+					d = -d
+				}
+			}
+			if sp.Profile != nil {
+				d = max(d, sp.Profile.PayloadBehindRecordMillis)
+			}
+			if d > t.smallDifference(g) {
+				differ = append(differ, sp)
+				most = max(most, d)
+			}
+		}
+		switch {
+		case len(without) > 0:
+			found = append(found, assignerFinding(t, s, without, 0))
+		case len(differ) > 0:
+			found = append(found, assignerFinding(t, s, differ, most))
+		}
+	}
+	return found
+}
+
+// smallDifference is how far event time may be from arrival without changing results much:
+// less than the bound that the author allows for, and a tenth of a window.
+func (t *target) smallDifference(g *generator) int64 {
+	d := max(g.bound().Or(0), 2000)
+	if w := t.op.Window; w != nil {
+		d = min(d, max(max(w.SizeMillis, w.GapMillis)/10, 2000))
+	}
+	return d
+}
+
+func assignerFinding(t *target, s *source, splits []split, most int64) Finding {
+	c := s.culprit(splits)
+	c.Subtasks = nil
+	f := Finding{
+		Code: NoTimestampAssigner, Severity: WrongResult, Culprit: c,
+		Answer: fmt.Sprintf("%s counts by the Kafka timestamp, when a record was written, because source %s has no timestamp assigner: the event time in the payload is ignored, and differs by %s.",
+			t.title(), quoted(s.v.nameOf(s.op.ID)), duration(most)),
+		Numbers: []Number{{"difference_ms", most}},
+	}
+	if most == 0 {
+		f.Severity = Stall
+		f.Answer = fmt.Sprintf("%s has no event time because the records of topic %s have no Kafka timestamp and source %s has no timestamp assigner: the event time in the payload is ignored.",
+			t.title(), s.topic(splits), quoted(s.v.nameOf(s.op.ID)))
+	}
+	for _, sp := range splits[:1] {
+		if r, p := timeOf(sp.LastRecordMillis), timeOf(sp.LastPayloadMillis); r.OK && p.OK && r.Value != -1 {
+			f.Why = append(f.Why, fmt.Sprintf("The last record of partition %d has the Kafka timestamp %s and the payload time %s.", sp.Partition, instant(r.Value), instant(p.Value)))
+		}
+	}
+	f.RuledOut = append(f.RuledOut, RuledOut{BoundTooSmall, "it is not the order of the records that is wrong, but their times"}, RuledOut{QuietPartition, "the watermark moves with the records"})
+	return f.fix(t, AddTimestampAssigner)
+}
+
+// feeds reports whether a source feeds an operator that waits for event time.
+func (v *view) feeds(s *source) bool { return v.targetOf(s) != nil }
+
+// targetOf returns the first target that a source feeds, nil if there is none.
+func (v *view) targetOf(s *source) *target {
+	for _, t := range v.targets() {
+		if slices.ContainsFunc(t.feeds, func(f feed) bool { return f.src == s }) {
+			return t
+		}
+	}
+	return nil
+}

@@ -1,0 +1,360 @@
+package why
+
+import (
+	"fmt"
+	"slices"
+)
+
+// This file has the causes that lie in design: bounds and windows, and in records that
+// are older than others.
+
+// skewed finds splits and sources that are read in time and carry older event times.
+func skewed(v *view) []Finding {
+	if v.starting() {
+		return nil
+	}
+	var found []Finding
+	for _, t := range v.targets() {
+		found = append(found, skewOf(t)...)
+	}
+	return found
+}
+
+// timed is a split with its newest event time.
+type timed struct {
+	split
+	event int64
+}
+
+func skewOf(t *target) []Finding {
+	v := t.v
+	var all []timed
+	newest := Known[int64]{}
+	for _, f := range t.feeds {
+		if f.src.gen.place == genNone {
+			continue
+		}
+		all = append(all, f.src.eventTimes()...)
+	}
+	for _, e := range all {
+		if e.event <= v.now.AtMillis+aheadMillis {
+			newest = greater(newest, Know(e.event))
+		}
+	}
+	if !newest.OK {
+		return nil
+	}
+	var found []Finding
+	for _, f := range t.feeds {
+		var behind []split
+		most := int64(0)
+		mine := 0
+		for _, e := range all {
+			if e.src != f.src {
+				continue
+			}
+			mine++
+			if d := newest.Value - e.event; d >= t.muchBehind(&f.src.gen) && e.keepsPace() {
+				behind = append(behind, e.split)
+				most = max(most, d)
+			}
+		}
+		if len(behind) == 0 || t.in.OK && t.in.Value != MinTime && minus(newest.Value, t.in.Value) < most/2 {
+			continue
+		}
+		found = append(found, skewFinding(t, f.src, behind, most, mine))
+	}
+	return found
+}
+
+// eventTimes returns the newest event time of each split of a source. Where only watermarks
+// are known, that of a subtask stands for its splits.
+func (s *source) eventTimes() []timed {
+	var all []timed
+	for _, sp := range s.splits {
+		if e := sp.topEvent(); e.OK {
+			all = append(all, timed{sp, e.Value})
+			continue
+		}
+		if !sp.Subtask.OK || s.gen.place != genAtSource || sp.lag().Or(0) > 0 || len(s.of(sp.Subtask.Value)) != 1 {
+			continue
+		}
+		if w := timeOf(s.v.out(s.op, sp.Subtask.Value)); w.OK && w.Value != MaxTime {
+			all = append(all, timed{sp, plus(w.Value, s.gen.bound().Or(0)+1)})
+		}
+	}
+	return all
+}
+
+// muchBehind is how far a split must be behind the others to matter.
+func (t *target) muchBehind(g *generator) int64 {
+	d := max(2*g.bound().Or(0), 2*aheadMillis)
+	if w := t.op.Window; w != nil {
+		d = max(d, w.SizeMillis, w.GapMillis)
+	}
+	return d
+}
+
+// keepsPace reports whether a split flows, has no backlog, and its event time goes on as
+// fast as the clock.
+func (sp split) keepsPace() bool {
+	v := sp.src.v
+	if sp.lag().OK {
+		if age := sp.backlogMillis(); sp.lag().Value > 0 && age.OK && age.Value >= lagMillis {
+			return false
+		}
+	} else if w := v.out(sp.src.op, sp.Subtask.Or(WholeOperator)); w.OK && v.past != nil {
+		for _, sub := range sp.src.subs {
+			if sp.Subtask.OK && sub.Index == sp.Subtask.Value {
+				if pace := paceOf(sub.OutputWatermark, sub.pastOutput(), v.spanMillis); pace.OK && (pace.Value < 900 || v.loadAt(sp.src.op, sp.Subtask, busyOf).Or(0) >= saturated) {
+					return false
+				}
+			}
+		}
+	}
+	if q, ok := sp.silent(); ok && q.millis >= sp.patience() {
+		return false
+	}
+	return !sp.isIdle() && !sp.isPaused()
+}
+
+func skewFinding(t *target, s *source, behind []split, most int64, all int) Finding {
+	v := t.v
+	c := s.culprit(behind)
+	what := fmt.Sprintf("%s of topic %s %s", numbered("partition", c.Partitions), s.topic(behind), verb(len(behind), "carries", "carry"))
+	if len(behind) == all && len(t.feeds) > 1 {
+		what = fmt.Sprintf("source %s (topic %s) carries", quoted(v.nameOf(s.op.ID)), s.topic(behind))
+	}
+	f := Finding{
+		Code: EventTimeSkew, Severity: Slow, Culprit: c,
+		Answer:  fmt.Sprintf("Results of %s come late because %s event times that are %s older than those of the others: it is read in time, and its records are old.", quoted(v.nameOf(t.op.ID)), what, duration(most)),
+		Numbers: []Number{{"behind_ms", most}},
+	}
+	sp := behind[0]
+	if lag := sp.lag(); lag.OK {
+		f.Numbers = append(f.Numbers, Number{"lag", lag.Value})
+		f.RuledOut = append(f.RuledOut, RuledOut{PartitionLag, fmt.Sprintf("lag %d", lag.Value)})
+	} else {
+		f.Unless = append(f.Unless, Unless{PartitionLag, "offsets from Kafka"})
+	}
+	if e, at := sp.lastEvent(), timeOf(sp.LastAppendMillis); e.OK && at.OK {
+		f.Why = append(f.Why, fmt.Sprintf("The last record of partition %d was written at %s and is of %s.", sp.Partition, instant(at.Value), instant(e.Value)))
+	}
+	f.RuledOut = append(f.RuledOut, RuledOut{QuietPartition, "records come"})
+	if b := v.load(s.op, backPressuredOf); b.OK {
+		f.RuledOut = append(f.RuledOut, RuledOut{Backpressure, fmt.Sprintf("the reader is blocked %s of the time", percent(b))})
+	}
+	f.RuledOut = append(f.RuledOut, RuledOut{TimezoneShift, "the distance is not that of a time zone for the whole source"})
+	return f.fix(t, SeparateBackfill, AlignSources)
+}
+
+// byDesign finds bounds that are long for the windows behind them.
+func byDesign(v *view) []Finding {
+	var found []Finding
+	for _, t := range v.targets() {
+		if stuck, known := t.stuck(); known && stuck && t.in.Value != MinTime && v.past != nil {
+			continue // something holds it, whatever the bound
+		}
+		for _, f := range t.feeds {
+			if out, ok := longBound(t, f.src); ok {
+				found = append(found, out)
+			}
+		}
+	}
+	return found
+}
+
+func longBound(t *target, s *source) (Finding, bool) {
+	v := t.v
+	bound := s.gen.bound()
+	if !bound.OK {
+		bound = s.boundSeen()
+	}
+	if s.gen.strategy != nil && s.gen.strategy.Kind == StrategyWallClock || !bound.OK {
+		return Finding{}, false
+	}
+	size := int64(60_000)
+	if w := t.op.Window; w != nil {
+		size = max(w.SizeMillis, w.GapMillis, 1)
+	}
+	if bound.Value < 5*60_000 || bound.Value < 3*size || !t.in.OK {
+		return Finding{}, false
+	}
+	behind := minus(v.now.AtMillis, t.in.Value)
+	if t.in.Value != MinTime && (behind < bound.Value || behind > bound.Value+max(bound.Value/2, 5*60_000)) {
+		return Finding{}, false // the records are old, or something else holds
+	}
+	f := Finding{
+		Code: DelayByDesign, Severity: Slow,
+		Culprit: Culprit{Source: s.op.ID, Topic: s.topic(nil)},
+		Answer: fmt.Sprintf("Results of %s come %s late by design: the out-of-orderness bound of source %s is %s, so the watermark stays that far behind the records.",
+			quoted(v.nameOf(t.op.ID)), duration(bound.Value), quoted(v.nameOf(s.op.ID)), duration(bound.Value)),
+		Numbers: []Number{{"delay_ms", bound.Value}},
+	}
+	if v.upMillis() < bound.Value && (t.in.Value == MinTime || t.in.Value < v.now.AtMillis-v.upMillis()) {
+		f.Severity = Stall
+		f.Answer = fmt.Sprintf("%s has not fired yet because the out-of-orderness bound of source %s is %s: the watermark stays that far behind the records, and the job runs for %s.",
+			t.title(), quoted(v.nameOf(s.op.ID)), duration(bound.Value), duration(v.upMillis()))
+	}
+	if t.in.Value != MinTime {
+		f.Numbers = append(f.Numbers, Number{"behind_ms", behind})
+		f.Why = append(f.Why, fmt.Sprintf("The watermark is %s behind the wall clock, and moves.", duration(behind)))
+	}
+	for _, sp := range s.splits {
+		if e := sp.topEvent(); e.OK && e.Value > v.now.AtMillis-bound.Value/10 {
+			f.RuledOut = append(f.RuledOut, RuledOut{EventTimeSkew, "the records are recent: " + instant(e.Value)})
+			f.Why = append(f.Why, fmt.Sprintf("The newest record of partition %d is of %s.", sp.Partition, instant(e.Value)))
+			break
+		}
+	}
+	if lag := s.totalLag(); lag.OK {
+		f.RuledOut = append(f.RuledOut, RuledOut{PartitionLag, fmt.Sprintf("lag %d", lag.Value)})
+	}
+	f.RuledOut = append(f.RuledOut, RuledOut{QuietPartition, "the watermark moves"})
+	return f.fix(t, LowerBound, EarlyResults), true
+}
+
+// boundSeen infers the bound from a split that tells its newest event time and watermark.
+func (s *source) boundSeen() Known[int64] {
+	for _, sp := range s.splits {
+		if e, w := timeOf(sp.MaxEventMillis), timeOf(sp.Watermark); e.OK && w.OK && e.Value > w.Value {
+			return Know(e.Value - w.Value - 1)
+		}
+	}
+	return Known[int64]{}
+}
+
+func (s *source) totalLag() Known[int64] {
+	sum := Known[int64]{}
+	for _, sp := range s.splits {
+		if lag := sp.lag(); lag.OK {
+			sum = Know(sum.Or(0) + lag.Value)
+		}
+	}
+	return sum
+}
+
+// windows finds windows that cannot close, or that are not what they were meant to be, and
+// tells of those that are not due.
+func windows(v *view) []Finding {
+	var found []Finding
+	for _, t := range v.targets() {
+		w := t.op.Window
+		if w == nil {
+			continue
+		}
+		switch {
+		case w.Kind == Sliding && w.SlideMillis > w.SizeMillis && w.SizeMillis > 0:
+			found = append(found, definition(t, WrongResult, fmt.Sprintf("its windows slide by %s and are %s long: records between two windows are in none.", duration(w.SlideMillis), duration(w.SizeMillis))))
+		case w.Kind != Session && w.SizeMillis >= 90*dayMillis:
+			found = append(found, definition(t, Stall, fmt.Sprintf("its windows are %s long (%d ms): that looks like a wrong unit, and they do not close in a lifetime of the job.", duration(w.SizeMillis), w.SizeMillis)))
+		case w.Kind == Session && w.GapMillis >= 90*dayMillis:
+			found = append(found, definition(t, Stall, fmt.Sprintf("its sessions end after %s without records (%d ms): that looks like a wrong unit.", duration(w.GapMillis), w.GapMillis)))
+		case w.Kind == Session:
+			if f, ok := endlessSession(t); ok {
+				found = append(found, f)
+			}
+		default:
+			if f, ok := notDue(t); ok {
+				found = append(found, f)
+			}
+		}
+	}
+	return found
+}
+
+func definition(t *target, s Severity, what string) Finding {
+	return Finding{
+		Code: WindowDefinition, Severity: s,
+		Culprit: Culprit{Operator: t.op.ID},
+		Answer:  fmt.Sprintf("%s is not what it was meant to be: %s", t.title(), what),
+		Numbers: []Number{{"size_ms", max(t.op.Window.SizeMillis, t.op.Window.GapMillis)}, {"slide_ms", t.op.Window.SlideMillis}},
+	}.fix(t, FixOperator)
+}
+
+// endlessSession finds sessions that cannot end: their keys have records more often than
+// the gap.
+func endlessSession(t *target) (Finding, bool) {
+	v, w := t.v, t.op.Window
+	if stuck, known := t.stuck(); v.starting() || known && stuck || w.GapMillis <= 0 {
+		return Finding{}, false
+	}
+	ran := min(v.upMillis(), MaxTime)
+	out, pastOut := v.sum(t.op.ID, recordsOut)
+	if out.OK && (out.Value > 0 && growth(out, pastOut).Or(1) > 0) || ran < 5*w.GapMillis {
+		return Finding{}, false
+	}
+	open, pastOpen := v.sum(t.op.ID, func(s *Subtask) Known[int64] { return s.OpenWindows })
+	gap, key := t.steadiestGap()
+	apart := Known[int64]{}
+	if t.late.inGrown.Or(0) > 0 && open.OK && open.Value > 0 {
+		apart = Know(v.spanMillis * open.Value / t.late.inGrown.Value)
+	}
+	measured := gap.OK && gap.Value < w.GapMillis
+	byRate := apart.OK && apart.Value < w.GapMillis/2 && open.OK && pastOpen == open
+	if gap.OK && !measured || !measured && !byRate {
+		return Finding{}, false
+	}
+	f := Finding{
+		Code: SessionNeverGaps, Severity: Stall,
+		Culprit: Culprit{Operator: t.op.ID, Key: key},
+		Answer: fmt.Sprintf("%s does not fire because its sessions never end: they wait for %s without a record of a key, and the keys have records more often than that.",
+			t.title(), duration(w.GapMillis)),
+		Numbers:  []Number{{"session_gap_ms", w.GapMillis}},
+		RuledOut: []RuledOut{{QuietPartition, "the watermark moves"}, {WindowNotDue, fmt.Sprintf("the job runs for %s, many gaps", duration(ran))}},
+	}
+	if measured {
+		f.Numbers = append(f.Numbers, Number{"longest_gap_ms", gap.Value})
+		f.Why = append(f.Why, fmt.Sprintf("Key %s never paused for more than %s.", quoted(key), duration(gap.Value)))
+	} else {
+		f.Numbers = append(f.Numbers, Number{"record_every_ms", apart.Value})
+		f.Why = append(f.Why, fmt.Sprintf("%s have been open all the time, and each got a record every %s on average.", upper(count(open.Value, "session")), duration(apart.Value)))
+	}
+	for _, feed := range t.feeds {
+		if f.Culprit.Source == "" {
+			f.Culprit.Source, f.Culprit.Topic = feed.src.op.ID, feed.src.topic(nil)
+		}
+	}
+	return f.fix(t, CapSessionLength, ExcludeHeartbeats), true
+}
+
+// steadiestGap returns the key with records most regularly, if records were read back.
+func (t *target) steadiestGap() (gap Known[int64], key string) {
+	for _, f := range t.feeds {
+		for _, sp := range f.src.splits {
+			if p := sp.Profile; p != nil && p.SteadiestGapMillis.OK && lesser(gap, p.SteadiestGapMillis) != gap {
+				gap, key = p.SteadiestGapMillis, p.SteadiestKey
+			}
+		}
+	}
+	return gap, key
+}
+
+// notDue tells that the first window has not ended yet. Nothing is wrong then.
+func notDue(t *target) (Finding, bool) {
+	v, w := t.v, t.op.Window
+	if !t.in.OK || t.in.Value == MinTime || t.in.Value > v.now.AtMillis || t.open().Or(1) == 0 {
+		return Finding{}, false
+	}
+	out, _ := v.sum(t.op.ID, recordsOut)
+	every, offset := w.SizeMillis, w.OffsetMillis
+	if w.Kind == Sliding {
+		every, offset = w.SlideMillis, w.OffsetMillis+w.SizeMillis
+	}
+	end := nextEnd(t.in.Value, every, offset)
+	started := v.now.AtMillis - v.upMillis()
+	if end-every > started || out.OK && out.Value > 0 {
+		return Finding{}, false // one has ended since the start
+	}
+	if slices.ContainsFunc(t.feeds, func(f feed) bool { return f.src.gen.bound().Or(0) >= w.SizeMillis*3 }) {
+		return Finding{}, false
+	}
+	f := Finding{
+		Code: WindowNotDue, Severity: Fine,
+		Culprit: Culprit{Operator: t.op.ID},
+		Answer: fmt.Sprintf("%s has not fired yet because its first window is not over: it ends at %s, and event time is at %s.",
+			t.title(), instant(end), instant(t.in.Value)),
+		Numbers: []Number{{"due_in_ms", end - 1 - t.in.Value}, {"size_ms", w.SizeMillis}},
+	}
+	return f.fix(t, Wait, EarlyResults), true
+}

@@ -1,0 +1,207 @@
+package why
+
+import "slices"
+
+// target is an operator that waits for event time, and what feeds it.
+type target struct {
+	v        *view
+	op       *Operator
+	in, past Known[int64] // its input watermark, now and in the past
+	hold     hold
+	feeds    []feed
+	late     lateness
+}
+
+// feed is a source that feeds a target.
+type feed struct {
+	src *source
+	// join is the operator with several inputs nearest to the source, if there is one, and
+	// input the one that the source leads to.
+	join  *Operator
+	input int
+	// via are the operators between, from the target to the source.
+	via []*Operator
+}
+
+// lateness is the late records of a target.
+type lateness struct {
+	total, grown Known[int64]
+	in, inGrown  Known[int64]
+	bySplit      []LateCount
+	samples      []LateSample
+}
+
+// waits reports whether an operator waits for event time.
+func waits(k OperatorKind) bool { return k == KindWindow || k == KindJoin || k == KindTimers }
+
+// targets returns the operators that wait for event time, those nearest to the sources
+// first. Nothing is said of jobs without any.
+func (v *view) targets() []*target {
+	if v.waiting == nil {
+		v.waiting = []*target{}
+		for i := range v.e.Operators {
+			if o := &v.e.Operators[i]; waits(o.Kind) {
+				v.waiting = append(v.waiting, v.target(o))
+			}
+		}
+	}
+	return v.waiting
+}
+
+func (v *view) target(o *Operator) *target {
+	t := &target{v: v, op: o, hold: v.holdOf(o)}
+	t.in, t.past = v.in(o.ID)
+	if !t.in.OK {
+		if l, _, ok := v.smallestBefore(o, WholeOperator); ok {
+			t.in = l.WatermarkMillis
+		}
+	}
+	t.addFeeds(o, feed{}, 0)
+	t.late.total, t.late.grown = v.grown(o.ID, func(s *Subtask) Known[int64] { return s.LateDropped })
+	t.late.in, t.late.inGrown = v.grown(o.ID, func(s *Subtask) Known[int64] { return s.RecordsIn })
+	for _, s := range v.subs[o.ID] {
+		t.late.bySplit = append(t.late.bySplit, s.LateBySplit...)
+		t.late.samples = append(t.late.samples, s.LateSamples...)
+	}
+	return t
+}
+
+// grown returns the sum of a counter and how much it grew.
+func (v *view) grown(id string, of func(*Subtask) Known[int64]) (now, by Known[int64]) {
+	now, past := v.sum(id, of)
+	return now, growth(now, past)
+}
+
+// addFeeds collects the sources before o.
+func (t *target) addFeeds(o *Operator, f feed, depth int) {
+	if depth > len(t.v.e.Operators) {
+		return
+	}
+	for _, s := range t.v.sources {
+		if s.op == o && !slices.ContainsFunc(t.feeds, func(g feed) bool { return g.src == s }) {
+			f.src = s
+			t.feeds = append(t.feeds, f)
+		}
+	}
+	for i, in := range o.Inputs {
+		next := f
+		if len(o.Inputs) > 1 {
+			next.join, next.input = o, i
+		}
+		if o != t.op {
+			next.via = append(slices.Clone(f.via), o)
+		}
+		for _, edge := range in.Edges {
+			if before := t.v.ops[edge.From]; before != nil {
+				t.addFeeds(before, next, depth+1)
+			}
+		}
+	}
+}
+
+// stuck reports whether the target's watermark does not move, and whether that is known.
+func (t *target) stuck() (stuck, known bool) {
+	switch {
+	case !t.in.OK:
+		return false, false
+	case t.in.Value == MinTime:
+		return true, true
+	case !t.past.OK:
+		return false, false
+	}
+	return t.in.Value == t.past.Value, true
+}
+
+// moves reports whether the target's watermark is known to move.
+func (t *target) moves() bool {
+	stuck, known := t.stuck()
+	return known && !stuck
+}
+
+// paceMillis returns how far the watermark went in a second, unknown without a past.
+func (t *target) pace() Known[int64] { return paceOf(t.in, t.past, t.v.spanMillis) }
+
+func paceOf(now, past Known[int64], span int64) Known[int64] {
+	if span <= 0 || !now.OK || !past.OK || now.Value == MinTime || past.Value == MinTime || now.Value == MaxTime {
+		return Known[int64]{}
+	}
+	return Know((now.Value - past.Value) * 1000 / span)
+}
+
+// due reports whether a window ends between the target's watermark and what that could
+// be. Windows of an unknown kind count as due as soon as there is a difference.
+func (t *target) due(potential int64) bool {
+	if t.in.OK && t.in.Value == MinTime {
+		return true
+	}
+	if !t.in.OK || potential <= t.in.Value {
+		return !t.in.OK
+	}
+	w := t.op.Window
+	if w == nil {
+		return true
+	}
+	switch w.Kind {
+	case Session:
+		return minus(potential, t.in.Value) > w.GapMillis
+	case Sliding:
+		return nextEnd(t.in.Value, w.SlideMillis, w.OffsetMillis+w.SizeMillis) <= plus(potential, 1)
+	default:
+		return nextEnd(t.in.Value, w.SizeMillis, w.OffsetMillis) <= plus(potential, 1)
+	}
+}
+
+// nextEnd returns the end of the first window that a watermark has not closed: windows
+// end every millis, and close when the watermark is at least end - 1.
+func nextEnd(watermark, every, offset int64) int64 {
+	if every <= 0 {
+		return watermark
+	}
+	past := (watermark + 1 - offset) % every
+	if past < 0 {
+		past += every
+	}
+	return watermark + 1 - past + every
+}
+
+// open returns how many windows are open; unknown if nobody tells.
+func (t *target) open() Known[int64] {
+	n, _ := t.v.sum(t.op.ID, func(s *Subtask) Known[int64] { return s.OpenWindows })
+	return n
+}
+
+// losing reports whether the target drops records worth telling: it does so now, or it
+// lost a part of them that cannot be neglected before.
+func (t *target) losing() bool {
+	l := &t.late
+	if l.grown.OK && l.grown.Value > 0 {
+		return l.grown.Value*1000 >= l.inGrown.Or(0)
+	}
+	return l.lost()
+}
+
+// lost reports whether at least one record in a hundred was late.
+func (l *lateness) lost() bool {
+	return l.total.OK && l.total.Value > 0 && l.total.Value*100 >= l.in.Or(0)
+}
+
+// growing reports whether records are late now.
+func (l *lateness) growing() bool { return l.grown.OK && l.grown.Value > 0 }
+
+// all reports whether practically every record is late.
+func (l *lateness) all() bool {
+	if l.grown.OK && l.inGrown.OK && l.inGrown.Value > 0 {
+		return l.grown.Value*100 >= l.inGrown.Value*95
+	}
+	return l.total.OK && l.in.OK && l.in.Value > 0 && l.total.Value*100 >= l.in.Value*95
+}
+
+// sinceMillis estimates when records began to be late, from their rate now.
+func (t *target) lateSinceMillis() Known[int64] {
+	l := &t.late
+	if !l.growing() || t.v.spanMillis <= 0 {
+		return Known[int64]{}
+	}
+	lasted := l.total.Value * t.v.spanMillis / l.grown.Value
+	return Know(max(t.v.now.AtMillis-lasted, t.v.now.AtMillis-t.v.upMillis()))
+}
