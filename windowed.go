@@ -278,7 +278,9 @@ func windowNode[K comparable, T any](spec windowed.Spec[K, T], function string) 
 	default:
 		return n
 	}
-	n.Name = assigner.String() + " " + function
+	n.Assigner = assigner.String()
+	n.Lateness = time.Duration(spec.AllowedLateness) * time.Millisecond
+	n.Name = n.Assigner + " " + function
 	n.EventTime = assigner.IsEventTime()
 	n.NeverFires = spec.Trigger == nil && window.DefaultTrigger(assigner) == window.NeverTrigger()
 	return n

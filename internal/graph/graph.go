@@ -82,6 +82,10 @@ type Node struct {
 
 	// EventTime is set on operators that wait for watermarks.
 	EventTime bool
+	// Assigner is the Go expression of a window operator's assigner, Lateness its allowed
+	// lateness.
+	Assigner string
+	Lateness time.Duration
 	// Watermarks describes the strategy of a source or of an
 	// assign-timestamps operator; nil on all others.
 	Watermarks *WatermarkInfo
