@@ -14,6 +14,8 @@ type Job struct {
 	Started  time.Time
 	Running  bool
 	Life     Life
+	// Restarts is how often the job has been started again after a failure.
+	Restarts int64
 	Vertices []Vertex
 }
 

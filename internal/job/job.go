@@ -51,6 +51,7 @@ type Job struct {
 	warnings []graph.Warning
 	life     life
 	failures failures
+	restarts atomic.Int64
 	// current is the run that the job is in, or was in last.
 	current atomic.Pointer[run]
 
@@ -120,6 +121,7 @@ func (j *Job) supervise(r *run) {
 			j.failures.add(status.Failure{At: time.Now(), Err: err, Vertex: -1})
 			continue
 		}
+		j.restarts.Add(1)
 		j.life.enter(status.Running)
 		err = r.execute()
 	}

@@ -41,7 +41,7 @@ func newNumbers(v *graph.Vertex) *numbers {
 // Status reads the job's numbers. It may be called at any time, from any
 // goroutine; numbers of different subtasks are not from exactly one instant.
 func (j *Job) Status() status.Job {
-	s := status.Job{Name: j.name, Started: j.started, Running: true, Life: j.life.read()}
+	s := status.Job{Name: j.name, Started: j.started, Running: true, Life: j.life.read(), Restarts: j.restarts.Load()}
 	select {
 	case <-j.done:
 		s.Running = false
