@@ -78,7 +78,7 @@ func (v *view) explain(all []Finding) []Finding {
 }
 
 func (f *Finding) addConsequence(c Code) {
-	if c != f.Code && !slices.Contains(f.Consequences, c) && !slices.Contains(f.Then, c) {
+	if c != f.Code && c != NotEnoughEvidence && c != WindowNotDue && !slices.Contains(f.Consequences, c) && !slices.Contains(f.Then, c) {
 		f.Consequences = append(f.Consequences, c)
 	}
 }

@@ -41,21 +41,25 @@ func (r remedy) fix(code FixCode, f *Finding, t *target) Fix {
 		pairs = append(pairs, "{n}", fmt.Sprint(r.number(f, t)))
 	}
 	fill := strings.NewReplacer(pairs...)
-	return Fix{Code: code, Do: fill.Replace(r.do), Go: fill.Replace(r.golang), Java: fill.Replace(r.java), SQL: fill.Replace(r.sql), Costs: r.costs}
+	return Fix{Code: code, Do: fill.Replace(r.do), Go: fill.Replace(r.golang), Java: fill.Replace(r.java), SQL: fill.Replace(r.sql), Costs: fill.Replace(r.costs)}
 }
 
 // Lengths of time in code.
 
 func goDuration(millis int64) string {
+	unit, n := "time.Millisecond", millis
 	switch {
 	case millis%3_600_000 == 0:
-		return fmt.Sprintf("%d*time.Hour", millis/3_600_000)
+		unit, n = "time.Hour", millis/3_600_000
 	case millis%60_000 == 0:
-		return fmt.Sprintf("%d*time.Minute", millis/60_000)
+		unit, n = "time.Minute", millis/60_000
 	case millis%1000 == 0:
-		return fmt.Sprintf("%d*time.Second", millis/1000)
+		unit, n = "time.Second", millis/1000
 	}
-	return fmt.Sprintf("%d*time.Millisecond", millis)
+	if n == 1 {
+		return unit
+	}
+	return fmt.Sprintf("%d*%s", n, unit)
 }
 
 func javaDuration(millis int64) string {

@@ -120,14 +120,14 @@ func (f *Finding) idlenessToo(t *target, src *source, sure bool) {
 		w := t.v.out(src.op, sp.Subtask.Or(WholeOperator))
 		inStep = inStep && sp.Watermark.OK && w.OK && sp.Watermark.Value >= w.Value
 		lag := sp.lag()
-		backlog = backlog || !lag.OK
+		backlog = backlog || !lag.OK || lag.Value >= 10
 	}
 	single := len(src.splits) == 1 && len(t.feeds) == 1
 	if !single && !inStep {
 		f.Unless = append(f.Unless, Unless{IdlenessTooShort, "gauges of splits, or records from Kafka"})
 	}
 	if backlog && slices.ContainsFunc(t.v.tasks[vertexOf(src.op)], func(k Task) bool { return k.BackPressuredMillis.Or(0) > 100 }) {
-		f.Unless = append(f.Unless, Unless{IdleWhileBlocked, "offsets from Kafka"})
+		f.Unless = append(f.Unless, Unless{IdleWhileBlocked, "offsets from Kafka, at two times"})
 	}
 	if src.gen.place == genUnknown || src.gen.strategy == nil {
 		f.Unless = append(f.Unless, Unless{StrategyAfterSource, "the description of the job"})

@@ -162,6 +162,9 @@ func stalledFinding(s *source, splits []split) Finding {
 	if b := v.loadAt(s.op, worst.Subtask, backPressuredOf); b.OK {
 		f.RuledOut = append(f.RuledOut, RuledOut{Backpressure, fmt.Sprintf("the reader is blocked by what is behind it %s of the time only", percent(b))})
 	}
+	if k := s.gen.strategy; k != nil && k.Alignment != nil && !worst.State.OK {
+		f.Unless = append(f.Unless, Unless{AlignmentBlocked, "watermarks of the job, or gauges of splits"})
+	}
 	return f.fix(t, RestartReader, CheckBrokerAccess)
 }
 
@@ -198,6 +201,8 @@ func slowFinding(s *source, slow []split) Finding {
 	f.RuledOut = append(f.RuledOut, RuledOut{QuietPartition, "records come"})
 	if blocked.OK {
 		f.RuledOut = append(f.RuledOut, RuledOut{Backpressure, fmt.Sprintf("the reader waits for what is behind it %s of the time", percent(blocked))})
+	} else {
+		f.Unless = append(f.Unless, Unless{Backpressure, "the load of the tasks"})
 	}
 	if w := t.in; w.OK {
 		f.RuledOut = append(f.RuledOut, RuledOut{EventTimeSkew, "what holds the watermark back is unread records, not old ones"})

@@ -145,7 +145,7 @@ func allQuiet(t *target, q quiet) (Finding, bool) {
 func (t *target) noticeable() int64 {
 	w := t.op.Window
 	if w == nil {
-		return 0
+		return longestPatienceMillis
 	}
 	every := w.SizeMillis
 	if w.Kind == Sliding {

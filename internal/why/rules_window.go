@@ -1,9 +1,6 @@
 package why
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // This file has the causes that lie in design: bounds and windows, and in records that
 // are older than others.
@@ -346,8 +343,12 @@ func notDue(t *target) (Finding, bool) {
 	if end-every > started || out.OK && out.Value > 0 {
 		return Finding{}, false // one has ended since the start
 	}
-	if slices.ContainsFunc(t.feeds, func(f feed) bool { return f.src.gen.bound().Or(0) >= w.SizeMillis*3 }) {
-		return Finding{}, false
+	slowest := int64(0)
+	for _, f := range t.feeds {
+		slowest = max(slowest, f.src.gen.bound().Or(0))
+	}
+	if slowest >= w.SizeMillis*3 || minus(v.now.AtMillis, t.in.Value) > slowest+2*aheadMillis {
+		return Finding{}, false // a bound, or something that holds, is the reason
 	}
 	f := Finding{
 		Code: WindowNotDue, Severity: Fine,

@@ -1,0 +1,189 @@
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Style is how a report is written.
+type Style struct {
+	// Width is the length of lines to aim for; 0 is 100. Code is never wrapped.
+	Width int
+	// Bold uses the terminal's bold face for the answer and the headings.
+	Bold bool
+}
+
+// Write writes a report for people: the answer in the first line, then why, what was
+// ruled out, the fix as code for the engine of the job, what it costs, and further
+// findings. The error is that of w.
+func (d *Diagnosis) Write(w io.Writer, style Style) error {
+	p := &printer{width: cmp.Or(style.Width, 100), bold: style.Bold}
+	p.answer(d.Answer(), d.Engine.Name)
+	if len(d.Findings) > 1 {
+		p.heading("further findings")
+		for i := range d.Findings[1:] {
+			f := &d.Findings[i+1]
+			p.text("  ", fmt.Sprintf("%s (%s): %s", f.Code, f.Severity, f.Answer))
+		}
+	}
+	if f := d.Answer(); len(d.Blind) > 0 && (f.Severity != Fine || f.Code == NotEnoughEvidence) {
+		p.heading("could not see")
+		for _, s := range d.Blind {
+			p.text("  ", s)
+		}
+	}
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+// String returns the report without colours.
+func (d *Diagnosis) String() string {
+	var b strings.Builder
+	_ = d.Write(&b, Style{}) // a Builder has no errors
+	return b.String()
+}
+
+// printer lays out lines.
+type printer struct {
+	b     strings.Builder
+	width int
+	bold  bool
+}
+
+func (p *printer) answer(f *Finding, engine EngineName) {
+	p.strong(p.wrapped("", f.Answer))
+	fmt.Fprintf(&p.b, "%s, %s%s\n", f.Code, f.Severity, likely(f))
+	if where := f.Culprit.text(); where != "" {
+		p.text("", where)
+	}
+	if len(f.Why)+len(f.Numbers) > 0 {
+		p.heading("why")
+		for _, s := range f.Why {
+			p.text("  ", s)
+		}
+		p.numbers(f.Numbers)
+	}
+	if len(f.RuledOut)+len(f.Unless) > 0 {
+		p.heading("ruled out")
+		for _, r := range f.RuledOut {
+			p.text("  ", fmt.Sprintf("%s: %s", r.Code, r.Because))
+		}
+		for _, u := range f.Unless {
+			p.text("  ", fmt.Sprintf("not ruled out: %s, which takes %s to tell", u.Code, u.Needs))
+		}
+	}
+	p.fixes(f.Fixes, engine)
+	if len(f.Then) > 0 {
+		p.heading("then")
+		p.text("  ", "Once that is out of the way: "+list(f.Then)+".")
+	}
+	if len(f.Consequences) > 0 {
+		p.heading("explains")
+		p.text("  ", "It also accounts for what looks like "+list(f.Consequences)+".")
+	}
+}
+
+// likely marks a finding that could be another.
+func likely(f *Finding) string {
+	if len(f.Unless) == 0 {
+		return ""
+	}
+	return ", likely"
+}
+
+// text writes where a culprit is.
+func (c *Culprit) text() string {
+	var parts []string
+	add := func(name, value string) {
+		if value != "" {
+			parts = append(parts, name+" "+value)
+		}
+	}
+	add("source", c.Source)
+	add("topic", c.Topic)
+	if len(c.Partitions) > 0 {
+		parts = append(parts, numbered("partition", c.Partitions))
+	}
+	if len(c.Subtasks) > 0 {
+		parts = append(parts, numbered("subtask", c.Subtasks))
+	}
+	add("operator", c.Operator)
+	if c.Input.OK {
+		parts = append(parts, fmt.Sprintf("input %d", c.Input.Value))
+	}
+	add("key", c.Key)
+	if len(c.Paused) > 0 {
+		add("paused:", list(c.Paused))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (p *printer) numbers(all []Number) {
+	if len(all) == 0 {
+		return
+	}
+	var each []string
+	for _, n := range all {
+		each = append(each, fmt.Sprintf("%s=%d", n.Name, n.Value))
+	}
+	p.text("  ", strings.Join(each, " "))
+}
+
+// fixes writes the first fix with its code, the others in a line.
+func (p *printer) fixes(fixes []Fix, engine EngineName) {
+	for i, f := range fixes {
+		if i == 0 {
+			p.heading("fix: " + string(f.Code))
+			p.text("  ", f.Do)
+			code, language := f.In(engine)
+			if code != "" {
+				fmt.Fprintf(&p.b, "    %s:\n", language)
+				for line := range strings.SplitSeq(code, "\n") {
+					p.b.WriteString("      " + strings.ReplaceAll(line, "\t", "    ") + "\n")
+				}
+			}
+			p.text("  ", "Costs: "+f.Costs)
+			continue
+		}
+		if i == 1 {
+			p.heading("or")
+		}
+		p.text("  ", fmt.Sprintf("%s: %s", f.Code, f.Do))
+	}
+}
+
+func (p *printer) heading(name string) { p.strong(name + "\n") }
+
+func (p *printer) strong(s string) {
+	if p.bold {
+		s = "\x1b[1m" + strings.TrimSuffix(s, "\n") + "\x1b[0m\n"
+	}
+	p.b.WriteString(s)
+}
+
+func (p *printer) text(indent, s string) { p.b.WriteString(p.wrapped(indent, s)) }
+
+// wrapped breaks a paragraph into lines.
+func (p *printer) wrapped(indent, s string) string {
+	var b strings.Builder
+	length := 0
+	for i, word := range strings.Fields(s) {
+		switch {
+		case i == 0:
+			b.WriteString(indent)
+			length = len(indent)
+		case length+1+len(word) > p.width:
+			b.WriteString("\n" + indent + "  ")
+			length = len(indent) + 2
+		default:
+			b.WriteByte(' ')
+			length++
+		}
+		b.WriteString(word)
+		length += len(word)
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
