@@ -1,19 +1,60 @@
 package window
 
+import (
+	"iter"
+	"reflect"
+)
+
 // Scope holds the State of one window of one key, or of one key.
-type Scope struct{ cells []cell }
+type Scope struct {
+	cells []cell
+	// restored is the number of cells that hold a Restored.
+	restored int
+}
 
 type cell struct {
 	name string
 	held holder
 }
 
-// holder is a *held of any type.
-type holder interface{ held() }
+// holder is a *held of any type, or a restored.
+type holder interface{ content() reflect.Value }
 
 type held[S any] struct{ value S }
 
-func (*held[S]) held() {}
+func (h *held[S]) content() reflect.Value { return reflect.ValueOf(&h.value) }
+
+// Restored is a value from a snapshot that no State has asked for yet, so that its type
+// is known by name only.
+type Restored interface {
+	// Type is the name of the type that the State had.
+	Type() string
+	// Decode sets what a pointer to the type that the State has now points to. If it
+	// cannot, it reports false and tells its operator.
+	Decode(into reflect.Value) bool
+}
+
+type restored struct{ Restored }
+
+func (r restored) content() reflect.Value { return reflect.ValueOf(r.Restored) }
+
+// All visits the names and contents of all that is set: a pointer to the value, or the
+// Restored that nobody has asked for since. It is for operators that store scopes.
+func (s *Scope) All() iter.Seq2[string, reflect.Value] {
+	return func(yield func(string, reflect.Value) bool) {
+		for _, c := range s.cells {
+			if !yield(c.name, c.held.content()) {
+				return
+			}
+		}
+	}
+}
+
+// Restore adds a value from a snapshot. It is for operators that store scopes.
+func (s *Scope) Restore(name string, v Restored) {
+	s.cells = append(s.cells, cell{name, restored{v}})
+	s.restored++
+}
 
 // Empty reports whether no State is set.
 func (s *Scope) Empty() bool { return len(s.cells) == 0 }
@@ -34,7 +75,36 @@ func (s State[S]) find(in *Scope) (i int, h *held[S]) {
 			return i, h
 		}
 	}
+	if in.restored > 0 {
+		return s.claim(in)
+	}
 	return 0, nil
+}
+
+// claim decodes the state's value from a snapshot: the one of its name and type, or the
+// only one of its name if the type has got another one.
+func (s State[S]) claim(in *Scope) (i int, h *held[S]) {
+	found, named := -1, 0
+	for i, c := range in.cells {
+		r, ok := c.held.(restored)
+		if !ok || c.name != s.name {
+			continue
+		}
+		if found, named = i, named+1; r.Type() == reflect.TypeFor[S]().String() {
+			named = 1
+			break
+		}
+	}
+	if named != 1 {
+		return 0, nil
+	}
+	h = &held[S]{}
+	if !in.cells[found].held.(restored).Decode(h.content()) {
+		return 0, nil
+	}
+	in.cells[found].held = h
+	in.restored--
+	return found, h
 }
 
 // Get returns the value; ok is false if none is set.

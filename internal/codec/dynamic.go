@@ -26,7 +26,7 @@ func Of(t reflect.Type) (*Dynamic, error) {
 func (d *Dynamic) Schema() string { return d.codec.Schema() }
 
 // Append is Codec.Append. v is a pointer to a value of the type.
-func (d *Dynamic) Append(dst []byte, v any) ([]byte, error) {
+func (d *Dynamic) Append(dst []byte, v reflect.Value) ([]byte, error) {
 	p, err := d.pointer(v)
 	if err != nil {
 		return nil, err
@@ -36,12 +36,12 @@ func (d *Dynamic) Append(dst []byte, v any) ([]byte, error) {
 
 // Decoder is Codec.Decoder. What the function is given is a pointer to a value of the
 // type.
-func (d *Dynamic) Decoder(writerSchema string) (func(data []byte, v any) (rest []byte, err error), error) {
+func (d *Dynamic) Decoder(writerSchema string) (func(data []byte, v reflect.Value) (rest []byte, err error), error) {
 	decode, err := d.codec.Decoder(writerSchema)
 	if err != nil {
 		return nil, err
 	}
-	return func(data []byte, v any) ([]byte, error) {
+	return func(data []byte, v reflect.Value) ([]byte, error) {
 		p, err := d.pointer(v)
 		if err != nil {
 			return nil, err
@@ -51,10 +51,9 @@ func (d *Dynamic) Decoder(writerSchema string) (func(data []byte, v any) (rest [
 }
 
 // pointer returns v as the codec takes it.
-func (d *Dynamic) pointer(v any) (*struct{}, error) {
-	p := reflect.ValueOf(v)
-	if p.Type() != reflect.PointerTo(d.typ) {
-		return nil, fmt.Errorf("codec: a %v where a pointer to %v belongs", p.Type(), d.typ)
+func (d *Dynamic) pointer(v reflect.Value) (*struct{}, error) {
+	if v.Type() != reflect.PointerTo(d.typ) {
+		return nil, fmt.Errorf("codec: a %v where a pointer to %v belongs", v.Type(), d.typ)
 	}
-	return (*struct{})(p.UnsafePointer()), nil
+	return (*struct{})(v.UnsafePointer()), nil
 }

@@ -24,7 +24,7 @@ func TestDynamic(t *testing.T) {
 		t.Errorf("schema %s, want %s", c.Schema(), static.Schema())
 	}
 	want := pair{"a", 7}
-	data, err := c.Append([]byte{9}, &want)
+	data, err := c.Append([]byte{9}, reflect.ValueOf(&want))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestDynamic(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got pair
-	rest, err := decode(data[1:], &got)
+	rest, err := decode(data[1:], reflect.ValueOf(&got))
 	if err != nil || len(rest) > 0 {
 		t.Fatal(rest, err)
 	}
@@ -41,10 +41,10 @@ func TestDynamic(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 
-	if _, err := c.Append(nil, &got.Count); err == nil {
+	if _, err := c.Append(nil, reflect.ValueOf(&got.Count)); err == nil {
 		t.Error("encoded a value of another type")
 	}
-	if _, err := decode(data[1:], &got.Count); err == nil {
+	if _, err := decode(data[1:], reflect.ValueOf(&got.Count)); err == nil {
 		t.Error("decoded into a value of another type")
 	}
 	if _, err := Of(reflect.TypeFor[chan int]()); err == nil {

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/lowwater/lowwater/internal/operator"
@@ -29,118 +30,66 @@ func (c Case) HasFastPath() bool {
 // AnswerWindowOperator runs a case of kind window_operator and returns it with what came
 // out in place of what was expected. An error says that the case is not of that form.
 func AnswerWindowOperator(c Case, path Path) (Case, error) {
+	return answerWindowOperator(c, path, nil)
+}
+
+// AnswerWithCheckpoints is AnswerWindowOperator for an operator that is restored from a
+// checkpoint now and then, with another parallelism, where random says so. Nobody can
+// tell from what comes out.
+func AnswerWithCheckpoints(c Case, path Path, random *rand.Rand) (Case, error) {
+	return answerWindowOperator(c, path, random)
+}
+
+func answerWindowOperator(c Case, path Path, random *rand.Rand) (Case, error) {
 	answer := c
 	answer.ConstructError, answer.Steps, answer.End = "", nil, nil
 	description, err := need(c.Op, "op")
 	if err != nil {
 		return Case{}, err
 	}
-	var log triggerLog
-	newOperator := func() (operator.Operator, error) { return description.build(path, &log) }
-	h, err := newHarness()
-	if err != nil {
-		return Case{}, err
-	}
-	op, err := newOperator()
-	if _, bad := err.(malformedError); bad {
-		return Case{}, err
-	}
-	if err != nil {
+	if _, err := description.build(path, new(triggerLog)); err != nil {
+		if _, bad := err.(malformedError); bad {
+			return Case{}, err
+		}
 		answer.ConstructError = err.Error()
 		for _, s := range c.Steps {
 			answer.Steps = append(answer.Steps, s.question())
 		}
 		return answer, nil
 	}
-	if err := h.open(op); err != nil {
+	job, err := newWindowJob(&description, path)
+	if err != nil {
 		return Case{}, err
 	}
 	for i, step := range c.Steps {
-		answered, err := h.step(step, newOperator)
+		var ahead []Step
+		if random != nil && random.IntN(6) == 0 {
+			if ahead, err = job.failOver(c.Steps[i:], random); err != nil {
+				return Case{}, fmt.Errorf("case %s: checkpoint before step %d: %w", c.ID, i, err)
+			}
+		}
+		answered, err := job.step(step)
 		if err != nil {
 			return Case{}, fmt.Errorf("case %s: step %d (%s): %w", c.ID, i, step.Do, err)
 		}
-		answered.Emit = append(answered.Emit, log.take()...)
-		if step.Do != "element" && description.Trigger == nil && !firedInOrder(answered.Emit) {
-			answered.Broken = "windows fired out of order"
-		}
 		answer.Steps = append(answer.Steps, answered)
+		if len(ahead) > 0 && answered.Broken == "" {
+			if d := stepDifference(ahead[0], answered, description.Assigner.Merges()); d != "" {
+				answer.Steps[i].Broken = "other than before the restart: " + d
+			}
+		}
 		if answered.Error != "" {
 			break
 		}
 	}
-	answer.End = &End{LateDropped: h.metrics.NumLateRecordsDropped.Value()}
-	if t, ok := h.op.(windowed.WithTimers); ok {
-		event, clock := t.TimersLeft()
-		answer.End.EventTimers, answer.End.ProcessingTimers = &event, &clock
-	}
-	return answer, h.op.Close()
+	answer.End = job.end()
+	return answer, job.close()
 }
 
 // question returns a step without its answer.
 func (s Step) question() Step {
 	s.Emit, s.Result, s.Results, s.EventTimers, s.ProcessingTimers, s.Error = nil, "", nil, nil, nil, ""
 	return s
-}
-
-// step does one thing. An error says that there is no such thing; a failure of the
-// operator is an answer.
-func (h *harness) step(s Step, newOperator func() (operator.Operator, error)) (Step, error) {
-	answer := s.question()
-	var failure error
-	switch s.Do {
-	case "element":
-		value, err := need(s.Value, "value")
-		if err != nil {
-			return answer, err
-		}
-		failure = h.element(0, Element{s.Key, value}, s.Timestamp.Millis())
-	case "watermark":
-		failure = h.op.Watermark(s.Timestamp.Millis())
-	case "processing_time":
-		t, err := need(s.Time, "t")
-		if err != nil {
-			return answer, err
-		}
-		failure = h.clock.set(t)
-	case "checkpoint_restore":
-		if err := h.restore(s, newOperator); err != nil {
-			return answer, err
-		}
-	default:
-		return answer, malformed("no such step", s.Do)
-	}
-	out := h.take()
-	answer.Emit = out.emitted
-	if failure != nil {
-		answer.Error = failure.Error()
-	} else if s.Do == "watermark" && !slices.Equal(out.watermarks, []int64{s.Timestamp.Millis()}) {
-		answer.Broken = fmt.Sprintf("forwarded the watermarks %v", out.watermarks)
-	}
-	return answer, nil
-}
-
-// restore goes on with a new operator, which takes over the state: keys, windows and
-// timers, but neither watermark nor clock.
-func (h *harness) restore(s Step, newOperator func() (operator.Operator, error)) error {
-	old := h.op
-	if err := old.Close(); err != nil {
-		return err
-	}
-	h.clock = clock{}
-	if s.ProcessingTime != nil {
-		h.clock.now = *s.ProcessingTime
-	}
-	op, err := newOperator()
-	if err != nil {
-		return err
-	}
-	t, ok := op.(windowed.WithTimers)
-	if !ok {
-		return malformed("checkpoint_restore needs the general operator")
-	}
-	t.Adopt(old)
-	return h.open(op)
 }
 
 // firedInOrder reports whether results are in the order of their timestamps.

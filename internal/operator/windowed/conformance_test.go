@@ -1,6 +1,7 @@
 package windowed_test
 
 import (
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -52,5 +53,30 @@ func TestConformanceWindowOperator(t *testing.T) {
 func TestConformanceGeneralWindowOperator(t *testing.T) {
 	for _, c := range vectors(t) {
 		conform(t, c, replay.General)
+	}
+}
+
+// All cases give the same with checkpoints and restarts in between, on all operators that
+// can answer them.
+func TestConformanceWithCheckpoints(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for i, c := range vectors(t) {
+		paths := []replay.Path{replay.General}
+		if c.HasFastPath() {
+			paths = append(paths, replay.Fast)
+		}
+		for _, path := range paths {
+			for round := range uint64(10) {
+				random := rand.New(rand.NewPCG(seed+round, uint64(i)))
+				got, err := replay.AnswerWithCheckpoints(c, path, random)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d := replay.Difference(c, got); d != "" {
+					t.Errorf("%s, %s operator, seed %d: %s", c.ID, path, seed+round, d)
+				}
+			}
+		}
 	}
 }

@@ -36,8 +36,16 @@ type core[K comparable, T, A any] struct {
 	// bySilence is set while windows fire because of silence.
 	bySilence bool
 
+	// pinned says that the assigner has been pinned, by what pinnedBy holds.
+	pinned   bool
+	pinnedBy pin
 	// windows is the scratch space of the assigner.
 	windows []window.TimeWindow
+
+	// description is the assigner's before it was pinned. storage is nil unless there are
+	// checkpoints.
+	description string
+	storage     *storage[K, A]
 
 	lateRecords lateRecords[T]
 }
@@ -61,10 +69,17 @@ func (c *core[K, T, A]) open(rt *operator.Runtime, out operator.Output, fire fun
 	return nil
 }
 
-// pin fixes what an assigner decides at a subtask's first record, at clock now.
-func (c *core[K, T, A]) pin(now int64) {
+// pin is what an assigner is pinned by at a subtask's first record: the clock, and a random
+// number.
+type pin struct{ now, random int64 }
+
+// pinAt fixes what an assigner decides at a subtask's first record, at clock now.
+func (c *core[K, T, A]) pinAt(now int64) { c.pin(pin{now, int64(rand.Uint64())}) }
+
+func (c *core[K, T, A]) pin(by pin) {
+	c.pinned, c.pinnedBy = true, by
 	if tumbling, ok := c.Assigner.(window.TumblingAssigner); ok {
-		c.Assigner = tumbling.Pin(now, rand.Uint64())
+		c.Assigner = tumbling.Pin(by.now, uint64(by.random))
 	}
 }
 

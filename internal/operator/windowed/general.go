@@ -2,7 +2,6 @@ package windowed
 
 import (
 	"fmt"
-	"math/rand/v2"
 
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/keyed"
@@ -22,13 +21,18 @@ type general[K comparable, T, A any] struct {
 	clear    func(*Context[K]) error
 	contents contents[T, A]
 	merging  bool
-	pinned   bool
 
 	keys    *keyed.Table[K, *keyWindows[A]]
 	service *keyed.TimerService[K, window.TimeWindow]
 
 	// at is what the current call is about.
 	at triggerContext[K, T, A]
+
+	// resumed says that the watermark of an earlier run has yet to be told again: what
+	// it sets off has happened then.
+	resumed bool
+	// restored is what restored states share, nil without any.
+	restored *restoredStates
 }
 
 func (o *general[K, T, A]) Open(rt *operator.Runtime, out operator.Output) error {
@@ -36,8 +40,21 @@ func (o *general[K, T, A]) Open(rt *operator.Runtime, out operator.Output) error
 	if err := o.open(rt, out, o.onClock, o.onSilence); err != nil {
 		return err
 	}
-	o.setAlarm() // for restored timers
+	if err := o.openStorage(o.contents.codec()); err != nil || rt.Restored == nil {
+		return err
+	}
+	if err := o.restore(); err != nil {
+		return err
+	}
+	o.setAlarm()
 	return nil
+}
+
+// usePinned makes the assigner, pinned, the one for elements.
+func (o *general[K, T, A]) usePinned() {
+	if t, ok := o.Assigner.(window.TumblingAssigner); ok {
+		o.assigner = window.AssignElements[T](t)
+	}
 }
 
 func (o *general[K, T, A]) Process(_ int, p exchange.Payload) error {
@@ -45,10 +62,8 @@ func (o *general[K, T, A]) Process(_ int, p exchange.Payload) error {
 	o.silence.heard()
 	now := o.rt.Timers.Now()
 	if !o.pinned && b.Len() > 0 {
-		o.pinned = true
-		if t, ok := o.Assigner.(window.TumblingAssigner); ok {
-			o.assigner = window.AssignElements[T](t.Pin(now, rand.Uint64()))
-		}
+		o.pinAt(now)
+		o.usePinned()
 	}
 	for i := range b.Values {
 		if err := o.process(b, i, now); err != nil {
@@ -94,8 +109,7 @@ func (o *general[K, T, A]) process(b *keyedBatch[K, T], i int, now int64) error 
 	if !accepted {
 		o.late(b, i)
 	}
-	o.leave()
-	return nil
+	return o.leave()
 }
 
 // enter makes a key the current one.
@@ -107,11 +121,16 @@ func (o *general[K, T, A]) enter(hash uint64, key K) {
 	o.at.hash, o.at.key, o.at.windows = hash, key, *w
 }
 
-// leave forgets the current key if nothing is left of it.
-func (o *general[K, T, A]) leave() {
+// leave forgets the current key if nothing is left of it. It returns what was wrong with
+// the key's restored states.
+func (o *general[K, T, A]) leave() error {
 	if o.at.windows.empty() {
 		o.keys.Delete(o.at.hash, o.at.key)
 	}
+	if o.restored != nil {
+		return o.restored.err
+	}
+	return nil
 }
 
 // focus makes a window of the current key the current one.
@@ -237,6 +256,12 @@ func (o *general[K, T, A]) timer(at int64, w window.TimeWindow) keyed.Timer[K, w
 }
 
 func (o *general[K, T, A]) Watermark(t int64) error {
+	if o.resumed {
+		o.resumed = false
+		if t == o.context.Watermark {
+			return o.forward(t)
+		}
+	}
 	o.setWatermark(t)
 	if err := o.advance(); err != nil {
 		return err
@@ -277,8 +302,7 @@ func (o *general[K, T, A]) onTimer(t keyed.Timer[K, window.TimeWindow], event bo
 	s := o.at.windows.at(w)
 	if o.merging && !s.live {
 		o.at.windows.prune(s)
-		o.leave()
-		return nil
+		return o.leave()
 	}
 	o.focus(s)
 	var r window.TriggerResult
@@ -303,8 +327,7 @@ func (o *general[K, T, A]) onTimer(t keyed.Timer[K, window.TimeWindow], event bo
 		}
 	}
 	o.at.windows.prune(s)
-	o.leave()
-	return nil
+	return o.leave()
 }
 
 // retire ends s, which is in focus.

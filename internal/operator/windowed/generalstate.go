@@ -123,6 +123,7 @@ type contents[T, A any] interface {
 	Merge(a, b A) A
 	// empty reports whether an evictor has left nothing.
 	empty(acc A) bool
+	stored[A]
 }
 
 // folded keeps an accumulator.

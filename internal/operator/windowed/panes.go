@@ -5,14 +5,15 @@ import (
 	"sort"
 
 	"github.com/lowwater/lowwater/internal/exchange"
+	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/internal/snapshot"
 	"github.com/lowwater/lowwater/window"
 )
 
 // panes is the operator for windows that do not merge.
 type panes[K comparable, T, A any] struct {
 	core[K, T, A]
-	pinned bool
 
 	// live is the windows with contents, by MaxTimestamp, then start.
 	live []*pane[K, A]
@@ -24,7 +25,47 @@ type panes[K comparable, T, A any] struct {
 func (o *panes[K, T, A]) Open(rt *operator.Runtime, out operator.Output) error {
 	o.router.fold = o.fold
 	o.pool.releaser, _ = o.fold.(releaser[A])
-	return o.open(rt, out, o.onClock, o.onSilence)
+	if err := o.open(rt, out, o.onClock, o.onSilence); err != nil {
+		return err
+	}
+	if err := o.openStorage(codecOf(o.fold)); err != nil || rt.Restored == nil {
+		return err
+	}
+	return o.restore()
+}
+
+// Snapshot implements operator.Stateful.
+func (o *panes[K, T, A]) Snapshot(w snapshot.Writer) error {
+	s, err := o.beginSnapshot(w, kindPanes)
+	if err != nil {
+		return err
+	}
+	entries, err := o.windowsWriter(s)
+	if err != nil {
+		return err
+	}
+	for _, p := range o.live {
+		w := p.window
+		s.Table(p.keys, func(e *keyed.Entry[K, A]) error { return entries.window(w, 0, e.Hash, &e.Key, &e.Value) })
+	}
+	s.Start()
+	return nil
+}
+
+func (o *panes[K, T, A]) restore() error {
+	if _, err := o.restoreTimes(kindPanes); err != nil {
+		return err
+	}
+	err := o.restoreWindows(func(e *entry[K, A]) error {
+		acc, _ := o.pane(e.window).keys.Upsert(e.hash, e.key)
+		*acc = e.acc
+		return nil
+	})
+	if err == nil && len(o.live) > 0 {
+		o.silence.heard()
+		o.setAlarm()
+	}
+	return err
 }
 
 func (o *panes[K, T, A]) Process(_ int, p exchange.Payload) error {
@@ -36,8 +77,7 @@ func (o *panes[K, T, A]) Process(_ int, p exchange.Payload) error {
 	}
 	now := o.rt.Timers.Now()
 	if !o.pinned {
-		o.pin(now)
-		o.pinned = true
+		o.pinAt(now)
 	}
 	var err error
 	if o.processingTime {
@@ -60,10 +100,14 @@ func (o *panes[K, T, A]) addNow(b *keyedBatch[K, T], now int64) error {
 	for _, w := range o.windows {
 		o.router.add([]*pane[K, A]{o.pane(w)}, b.Hashes, b.Keys, b.Values)
 	}
-	if len(o.live) > 0 {
+	o.setAlarm()
+	return nil
+}
+
+func (o *panes[K, T, A]) setAlarm() {
+	if o.processingTime && len(o.live) > 0 {
 		o.alarm.SetAfter(o.live[0].max)
 	}
-	return nil
 }
 
 // locate implements router's target.
@@ -189,9 +233,7 @@ func (o *panes[K, T, A]) onClock(now int64) error {
 		return err
 	}
 	o.drop(n)
-	if len(o.live) > 0 {
-		o.alarm.SetAfter(o.live[0].max)
-	}
+	o.setAlarm()
 	return o.flush()
 }
 

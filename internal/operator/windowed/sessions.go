@@ -38,6 +38,9 @@ type sessions[K comparable, T, A any] struct {
 	seq  uint64
 	free []*session[K, A]
 
+	// snapshot is the last one that was begun; see keep.
+	snapshot *keyed.Snapshot
+
 	entries []int32 // scratch space of Process
 	// refused is the records of a batch for which a key was added in vain.
 	refused []int
@@ -48,7 +51,13 @@ const maxFreeSessions = 1 << 10
 
 func (o *sessions[K, T, A]) Open(rt *operator.Runtime, out operator.Output) error {
 	o.keys = keyed.NewTable[K, *session[K, A]]()
-	return o.open(rt, out, o.onClock, o.onSilence)
+	if err := o.open(rt, out, o.onClock, o.onSilence); err != nil {
+		return err
+	}
+	if err := o.openStorage(codecOf(o.fold)); err != nil || rt.Restored == nil {
+		return err
+	}
+	return o.restore()
 }
 
 func (o *sessions[K, T, A]) Process(_ int, p exchange.Payload) error {
@@ -201,6 +210,7 @@ func (o *sessions[K, T, A]) advance(t int64) error {
 			o.queue(s, next)
 			continue
 		}
+		o.keep(s)
 		if !s.fired {
 			s.fired = true
 			if err := o.emit(s.key, s.window, o.onTime(), &s.acc); err != nil {

@@ -25,6 +25,7 @@ type sliced[K comparable, T, A any] struct {
 	// done is the time up to which windows have fired: the watermark, or the
 	// clock, which is not followed when it goes back.
 	done int64
+	resumed resumedClocks
 
 	panes []*pane[K, A] // scratch space of addSingly
 }
@@ -32,8 +33,14 @@ type sliced[K comparable, T, A any] struct {
 func (o *sliced[K, T, A]) Open(rt *operator.Runtime, out operator.Output) error {
 	o.router.fold = o.fold
 	o.slices.open(o.fold)
-	o.done = math.MinInt64
-	return o.open(rt, out, o.onClock, o.onSilence)
+	o.done, o.resumed.latest = math.MinInt64, math.MinInt64
+	if err := o.open(rt, out, o.onClock, o.onSilence); err != nil {
+		return err
+	}
+	if err := o.openStorage(codecOf(o.fold)); err != nil || rt.Restored == nil {
+		return err
+	}
+	return o.restore()
 }
 
 func (o *sliced[K, T, A]) Process(_ int, p exchange.Payload) error {
@@ -55,8 +62,8 @@ func (o *sliced[K, T, A]) Process(_ int, p exchange.Payload) error {
 // addNow adds a batch to the slice of the time of its arrival.
 func (o *sliced[K, T, A]) addNow(b *keyedBatch[K, T]) {
 	now := o.rt.Timers.Now()
-	if o.done != math.MinInt64 {
-		now = max(now, o.done+1)
+	if done := max(o.done, o.resumed.latest); done != math.MinInt64 {
+		now = max(now, done+1)
 	}
 	s := o.slices.at(o.layout.slice(now))
 	o.router.add([]*pane[K, A]{s}, b.Hashes, b.Keys, b.Values)
@@ -162,6 +169,9 @@ func (o *sliced[K, T, A]) onClock(now int64) error {
 }
 
 func (o *sliced[K, T, A]) setAlarm() {
+	if !o.processingTime {
+		return
+	}
 	if k, _, ok := o.nextWindow(o.layout.after(o.done), 0); ok {
 		o.alarm.SetAfter(o.layout.maxTimestamp(k))
 	}
@@ -211,6 +221,9 @@ func (o *sliced[K, T, A]) fire(k int64) error {
 	w := o.layout.window(k)
 	p, temporary := o.slices.sum(lo, hi)
 	for e := range p.keys.All() {
+		if o.resumed.fired(w.MaxTimestamp(), e.Hash) {
+			continue
+		}
 		if err := o.emit(e.Key, w, o.onTime(), &e.Value); err != nil {
 			return err
 		}

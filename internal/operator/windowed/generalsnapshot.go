@@ -1,0 +1,194 @@
+package windowed
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/lowwater/lowwater/internal/keyed"
+	"github.com/lowwater/lowwater/internal/snapshot"
+	"github.com/lowwater/lowwater/window"
+)
+
+const (
+	eventTimersPart = "timers-event"
+	clockTimersPart = "timers-clock"
+)
+
+// Marks of a window in an entry of the general operator.
+const (
+	flagFilled = 1 << iota
+	flagLive
+)
+
+// Snapshot implements operator.Stateful.
+func (o *general[K, T, A]) Snapshot(w snapshot.Writer) error {
+	s, err := o.beginSnapshot(w, kindGeneral)
+	if err != nil {
+		return err
+	}
+	entries, err := o.windowsWriter(s)
+	if err != nil {
+		return err
+	}
+	part, err := s.Part(snapshot.Part{Name: statesPart, Kind: snapshot.Union, Version: partVersion})
+	if err != nil {
+		return err
+	}
+	keys := keyWriter[K, A]{entries, newStateWriter(part)}
+	s.Table(o.keys, func(e *keyed.Entry[K, *keyWindows[A]]) error { return keys.write(e.Hash, &e.Key, e.Value) })
+	if err := o.snapshotTimers(s, eventTimersPart, o.service.Event); err != nil {
+		return err
+	}
+	if err := o.snapshotTimers(s, clockTimersPart, o.service.Processing); err != nil {
+		return err
+	}
+	s.Start()
+	return nil
+}
+
+func (o *general[K, T, A]) snapshotTimers(s *keyed.Snapshot, name string, q *keyed.TimerQueue[K, window.TimeWindow]) error {
+	part, err := s.Part(snapshot.Part{
+		Name: name, Kind: snapshot.Keyed, Version: partVersion, Schemas: map[string]string{"key": o.storage.keys.Schema()},
+	})
+	if err != nil {
+		return err
+	}
+	w := entryWriter[K, A]{storage: o.storage, part: part}
+	s.Timers(q, func(t *keyed.Timer[K, window.TimeWindow]) error {
+		var err error
+		w.buf = binary.AppendVarint(appendWindow(w.buf[:0], t.Namespace), t.At)
+		if w.buf, err = w.keys.Append(w.buf, &t.Key); err != nil {
+			return fmt.Errorf("key of a timer: %w", err)
+		}
+		return w.append(t.Hash)
+	})
+	return nil
+}
+
+// keyWriter writes what the general operator keeps of a key.
+type keyWriter[K comparable, A any] struct {
+	*entryWriter[K, A]
+	states *stateWriter
+}
+
+func (w *keyWriter[K, A]) write(hash uint64, key *K, k *keyWindows[A]) error {
+	var err error
+	if w.buf, err = w.keys.Append(w.buf[:0], key); err != nil {
+		return fmt.Errorf("key of windows: %w", err)
+	}
+	if w.buf, err = w.states.append(w.buf, &k.global); err != nil {
+		return fmt.Errorf("key %v: %w", *key, err)
+	}
+	w.buf = binary.AppendUvarint(w.buf, uint64(len(k.windows)))
+	for _, s := range k.windows {
+		if err := w.appendState(s); err != nil {
+			return fmt.Errorf("window %v of key %v: %w", s.window, *key, err)
+		}
+	}
+	return w.append(hash)
+}
+
+func (w *keyWriter[K, A]) appendState(s *windowState[A]) error {
+	var flags byte
+	if s.filled {
+		flags |= flagFilled
+	}
+	if s.live {
+		flags |= flagLive
+	}
+	w.buf = append(appendWindow(w.buf, s.window), flags)
+	var err error
+	if s.filled {
+		if w.buf, err = w.contents.append(w.buf, &s.acc); err != nil {
+			return err
+		}
+	}
+	if w.buf, err = w.states.append(w.buf, &s.trigger); err != nil {
+		return err
+	}
+	w.buf, err = w.states.append(w.buf, &s.user)
+	return err
+}
+
+func (o *general[K, T, A]) restore() error {
+	times, err := o.restoreTimes(kindGeneral)
+	if err != nil {
+		return err
+	}
+	o.resumed = len(times) > 0
+	o.usePinned()
+	if o.restored, err = readStates(o.rt.Restored); err != nil {
+		return err
+	}
+	if err := o.storage.read(o.rt.Restored, windowsPart, o.restoreKey); err != nil {
+		return err
+	}
+	if err := o.restoreTimers(eventTimersPart, o.service.Event); err != nil {
+		return err
+	}
+	if err := o.restoreTimers(clockTimersPart, o.service.Processing); err != nil {
+		return err
+	}
+	if o.keys.Len() > 0 {
+		o.silence.heard()
+	}
+	return nil
+}
+
+func (o *general[K, T, A]) restoreKey(p *partReader[K, A], group int, data []byte) error {
+	key, hash, data := p.key(group, data)
+	if p.err != nil {
+		return p.err
+	}
+	k := &keyWindows[A]{}
+	var err error
+	if data, err = o.restored.scope(data, &k.global); err != nil {
+		return err
+	}
+	count, data := uvarint(data)
+	for range count {
+		s := &windowState[A]{}
+		if data, err = o.restoreState(p, s, data); err != nil {
+			return err
+		}
+		k.windows = append(k.windows, s)
+	}
+	if data == nil {
+		return errCutShort
+	}
+	v, _ := o.keys.Upsert(hash, key)
+	*v = k
+	return nil
+}
+
+func (o *general[K, T, A]) restoreState(p *partReader[K, A], s *windowState[A], data []byte) (rest []byte, err error) {
+	if s.window, data = parseWindow(data); len(data) == 0 {
+		return nil, errCutShort
+	}
+	s.filled, s.live = data[0]&flagFilled != 0, data[0]&flagLive != 0
+	data = data[1:]
+	if s.filled {
+		if data, err = p.contents(data, &s.acc); err != nil {
+			return nil, err
+		}
+	}
+	if data, err = o.restored.scope(data, &s.trigger); err != nil {
+		return nil, err
+	}
+	return o.restored.scope(data, &s.user)
+}
+
+func (o *general[K, T, A]) restoreTimers(name string, q *keyed.TimerQueue[K, window.TimeWindow]) error {
+	return o.storage.read(o.rt.Restored, name, func(p *partReader[K, A], group int, data []byte) error {
+		var t keyed.Timer[K, window.TimeWindow]
+		t.Namespace, data = parseWindow(data)
+		if t.At, data = varint(data); data == nil {
+			return errCutShort
+		}
+		if t.Key, t.Hash, _ = p.key(group, data); p.err != nil {
+			return p.err
+		}
+		q.Register(t)
+		return nil
+	})
+}
