@@ -139,11 +139,11 @@ describe("pages", () => {
       });
       assert.equal(outline, "solid", `focus is not to be seen on ${name}`);
       reached.add(name.split(/ (?=flat|\d)/)[0]);
-      if (name === "Subtasks") {
+      if (name === "All") {
         break;
       }
     }
-    for (const name of ["Dark", "Cancel…", "Why, and what to do", "Checkpoints", "orders-2", "Source: orders -> Filter", "Sink: print", "Subtasks"]) {
+    for (const name of ["Dark", "Cancel…", "Why, and what to do", "Checkpoints", "orders-2", "Source: orders -> Filter", "Sink: print", "All"]) {
       assert.ok(reached.has(name), `${name} was not reached; reached: ${[...reached].join(" | ")}`);
     }
     await page.locator('[data-vertex="Source: orders -> Filter"]').focus();

@@ -7,6 +7,8 @@ export type Connection = "connecting" | "events" | "polling";
 
 const pollMillis = 1000;
 const reconnectMillis = 10_000;
+/** How many ticks pass before asking again for what a server did not offer. */
+const absentTicks = 30;
 
 /**
  * Live calls its listeners about once a second while the page is visible. It reads the
@@ -131,6 +133,7 @@ export function useResource<T>(path: string | null, everyTicks = 1): Resource<T>
     const abort = new AbortController();
     loading.current = false;
     let ticks = 0;
+    let absent = false;
     const load = async (): Promise<void> => {
       if (loading.current) {
         return; // A slow server gets one request at a time.
@@ -138,11 +141,13 @@ export function useResource<T>(path: string | null, everyTicks = 1): Resource<T>
       loading.current = true;
       try {
         const data = await getJSON<T>(path, abort.signal);
+        absent = false;
         setResource({ path, data, error: undefined, loadedAt: Date.now() });
       } catch (error) {
         if (abort.signal.aborted) {
           return;
         }
+        absent = missing(error);
         if (error instanceof ApiError) {
           failures.forEach((report) => report(error));
         }
@@ -161,7 +166,7 @@ export function useResource<T>(path: string | null, everyTicks = 1): Resource<T>
     void load();
     const unsubscribe = live.subscribe(() => {
       ticks++;
-      if (ticks % everyTicks === 0) {
+      if (ticks % (absent ? absentTicks : everyTicks) === 0) {
         void load();
       }
     });
@@ -175,6 +180,6 @@ export function useResource<T>(path: string | null, everyTicks = 1): Resource<T>
 }
 
 /** missing says that the server does not offer a resource, rather than failing at it. */
-export function missing(error: Error | undefined): boolean {
+export function missing(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 404 || error.status === 501);
 }

@@ -135,8 +135,10 @@ export interface Vertex {
 
 export interface Holder {
   watermark: Watermark;
+  /** Since when the split or subtask has had that watermark. */
   sinceMs: number | null;
   text: string;
+  /** From the source to the operator that waits. */
   path: { vertex: string; subtask: number; operator: string }[];
   split: { vertex: string; subtask: number; id: string; topic: string; partition: number } | null;
 }
@@ -163,6 +165,7 @@ export interface Split {
   partition: number;
   state: SplitState;
   idleBy: string;
+  /** Since when it has been in its state. */
   sinceMs: number | null;
   offset: number | null;
   endOffset: number | null;

@@ -7,13 +7,13 @@ const graph = {
   now: 1000,
   state: "RUNNING",
   vertices: [
-    { id: "src", inputs: [], kind: "source" },
+    { id: "src", inputs: [], kind: "source", subtasks: [] },
     { id: "win", inputs: [{ id: "src", shipStrategy: "HASH", input: 0 }], kind: "window" },
   ],
-  holder: { watermark: 1, sinceMs: 1, text: "", path: [{ vertex: "src", subtask: 0, operator: "" }], split: { vertex: "src", subtask: 0, id: "s1", topic: "t", partition: 1 } },
+  holder: { watermark: null, sinceMs: 1, text: "", path: [{ vertex: "src", subtask: 0, operator: "" }], split: { vertex: "src", subtask: 0, id: "s1", topic: "t", partition: 1 } },
 } as unknown as Graph;
-const splits = (n: number): Split[] => Array.from({ length: n }, (_, i) => ({ vertex: "src", id: `s${i}` }) as Split);
-const path = heldPath(graph, undefined);
+const splits = (n: number): Split[] => Array.from({ length: n }, (_, i) => ({ vertex: "src", id: `s${i}`, topic: "t", partition: i, watermark: i }) as Split);
+const path = heldPath(graph, undefined, splits(3));
 const ids = (n: number, direction: "RIGHT" | "DOWN"): string[] => shape(graph, splits(n), path, direction).nodes.map((node) => node.id);
 
 test("a few splits have a node each", () => expect(ids(3, "RIGHT")).toEqual(["split:src/s0", "split:src/s1", "split:src/s2", "src", "win"]));

@@ -2,10 +2,12 @@
 
 import type { ELK, ElkNode } from "elkjs/lib/elk-api";
 import type { Graph, Split } from "../api/types";
-import { edgeKey, splitKey, upstreamFirst, type HeldPath } from "./path";
+import { edgeKey, splitKey, splitName, upstreamFirst, type HeldPath } from "./path";
 
 const vertexSize = { width: 252, height: 118 };
-const splitSize = { RIGHT: { width: 176, height: 46 }, DOWN: { width: 132, height: 46 } };
+const splitHeight = 46;
+/** Bounds of a split's width; longer names are cut. */
+const splitWidth = { RIGHT: [150, 236], DOWN: [132, 200] } as const;
 
 /** So many splits of a source get a node each; of more only the holder does. */
 const maxSplits = { RIGHT: 4, DOWN: 1 };
@@ -41,20 +43,25 @@ export function shape(graph: Graph, splits: Split[], path: HeldPath | null, dire
     const shown = own.length <= maxSplits[direction] ? own : own.filter((s) => splitKey(s) === path?.split);
     for (const s of shown) {
       const id = `split:${splitKey(s)}`;
-      nodes.push({ id, ...splitSize[direction], content: { kind: "split", split: splitKey(s) } });
+      nodes.push({ id, width: widthFor(splitName(s), direction), height: splitHeight, content: { kind: "split", split: splitKey(s) } });
       edges.push({ id: edgeKey(id, v.id), from: id, to: v.id, label: "" });
     }
     if (own.length > shown.length) {
       const id = `more:${v.id}`;
-      nodes.push({ id, ...splitSize[direction], content: { kind: "more", vertex: v.id, count: own.length - shown.length } });
+      nodes.push({ id, width: splitWidth[direction][0], height: splitHeight, content: { kind: "more", vertex: v.id, count: own.length - shown.length } });
       edges.push({ id: edgeKey(id, v.id), from: id, to: v.id, label: "" });
     }
     nodes.push({ id: v.id, ...vertexSize, content: { kind: "vertex", vertex: v.id } });
-    for (const input of v.inputs) {
-      edges.push({ id: `${edgeKey(input.id, v.id)}#${input.input}`, from: input.id, to: v.id, label: input.shipStrategy.toLowerCase() });
-    }
+    v.inputs.forEach((input, i) => {
+      edges.push({ id: `${edgeKey(input.id, v.id)}#${i}`, from: input.id, to: v.id, label: input.shipStrategy.toLowerCase() });
+    });
   }
   return { nodes, edges };
+}
+
+function widthFor(name: string, direction: Direction): number {
+  const [least, most] = splitWidth[direction];
+  return Math.min(Math.max(name.length * 7.4 + 34, least), most);
 }
 
 export interface Point {

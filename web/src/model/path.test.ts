@@ -69,9 +69,12 @@ const split = (more: Partial<Split> = {}): Split => ({
 });
 const why = (more: Partial<Why>): Why => ({ healthy: true, findings: [], text: "", blind: [], ...more });
 
+/** The split that holds, and one that is ahead. */
+const others = [split(), split({ id: "5", partition: 1, watermark: now - 1000 })];
+
 describe("heldPath", () => {
   test("runs from the source to the sink and leaves out the other source", () => {
-    const path = heldPath(graph(), undefined)!;
+    const path = heldPath(graph(), undefined, others)!;
     expect(path.vertices).toEqual(["orders", "join", "sink"]);
     expect([...path.edges].sort()).toEqual(["join>sink", "orders>join"]);
     expect(path.split).toBe("orders/7");
@@ -79,24 +82,31 @@ describe("heldPath", () => {
     expect(path.stoodMillis).toBe(415_000);
     expect(path.stuck).toBe(true);
   });
-  test("is not stuck when the minimum has just moved, or the diagnosis says that all is well", () => {
-    expect(heldPath(graph({ holder: { ...holder, sinceMs: now - 900 } }), undefined)!.stuck).toBe(false);
-    expect(heldPath(graph(), why({ healthy: true }))!.stuck).toBe(false);
-    expect(heldPath(graph({ holder: { ...holder, sinceMs: now - 900 } }), why({ healthy: false }))!.stuck).toBe(true);
+  test("is stuck when the minimum stands and others are ahead, or the diagnosis says so", () => {
+    expect(heldPath(graph({ holder: { ...holder, sinceMs: now - 900 } }), undefined, others)!.stuck).toBe(false);
+    expect(heldPath(graph({ holder: { ...holder, sinceMs: now - 12_000 } }), undefined, others)!.stuck).toBe(true);
+    expect(heldPath(graph({ holder: { ...holder, sinceMs: now - 12_000 } }), why({ healthy: true }), others)!.stuck).toBe(false);
+    const twoAhead = [split(), split({ id: "5", partition: 1, watermark: holder.watermark as number + 2000 })];
+    expect(heldPath(graph(), undefined, twoAhead)!.stuck).toBe(false);
+    expect(heldPath(graph({ holder: { ...holder, watermark: null } }), undefined, others)!.stuck).toBe(true);
+    expect(heldPath(graph({ holder: { ...holder, sinceMs: now - 900 } }), why({ healthy: false }), others)!.stuck).toBe(true);
+  });
+  test("is none while all inputs are level, which of them may be the smallest", () => {
+    expect(heldPath(graph(), undefined, [split()])).toBeNull();
   });
   test("is none without a holder, and for a job that has ended", () => {
-    expect(heldPath(graph({ holder: null }), undefined)).toBeNull();
-    expect(heldPath(graph({ state: "FINISHED" }), undefined)).toBeNull();
+    expect(heldPath(graph({ holder: null }), undefined, others)).toBeNull();
+    expect(heldPath(graph({ state: "FINISHED" }), undefined, others)).toBeNull();
   });
   test("has no split where a whole subtask holds", () => {
-    const path = heldPath(graph({ holder: { ...holder, split: null } }), undefined)!;
+    const path = heldPath(graph({ holder: { ...holder, split: null } }), undefined, others)!;
     expect(path.split).toBeNull();
     expect(path.vertices[0]).toBe("orders");
   });
 });
 
 test("pathText is the path in words", () => {
-  const path = heldPath(graph(), undefined)!;
+  const path = heldPath(graph(), undefined, others)!;
   expect(pathText(graph(), path, [split()])).toEqual(["orders-2, silent 6 min", "ORDERS, subtask 2", "JOIN, subtask 1", "SINK"]);
   expect(pathText(graph(), path, [])[0]).toBe("orders-2");
 });
@@ -116,19 +126,28 @@ test("splitName falls back to the id", () => {
 });
 
 describe("answer", () => {
+  const waiting = (more: Partial<Holder> = {}): Graph => graph({ holder: { ...holder, path: [holder.path[2]!, holder.path[1]!], ...more } });
   test("is the diagnosis' if it found something", () => {
     const finding = { code: "quiet-partition", severity: "stall", answer: "Partition 2 is quiet.", culprit: null, numbers: [], ruledOut: [], fixes: [] };
-    expect(answer(graph(), why({ healthy: false, findings: [finding] }))).toEqual({ tone: "held", text: "Partition 2 is quiet." });
-    expect(answer(graph(), why({ healthy: false, text: "Something." }))).toEqual({ tone: "held", text: "Something." });
+    expect(answer(graph(), why({ healthy: false, findings: [finding] }), [])).toEqual({ tone: "held", text: "Partition 2 is quiet." });
+    expect(answer(graph(), why({ healthy: false, text: "Something." }), [])).toEqual({ tone: "held", text: "Something." });
   });
   test("is else the holder's", () => {
-    expect(answer(graph(), undefined)).toEqual({ tone: "held", text: "orders-2 holds." });
-    expect(answer(graph(), why({}))).toEqual({ tone: "calm", text: "orders-2 holds." });
-    expect(answer(graph({ holder: null }), undefined).tone).toBe("calm");
+    const held = { tone: "held", text: "“join” waits for orders-2: no record has come from it for 6 min, so its watermark stands still." };
+    expect(answer(waiting(), undefined, others)).toEqual(held);
+    expect(answer(waiting(), undefined, [others[1]!])).toEqual({ tone: "held", text: "“join” waits for orders-2: its watermark has stood still for 6 min." });
+    expect(answer(waiting({ sinceMs: now - 900 }), undefined, others)).toEqual({ tone: "calm", text: "Watermarks move. The smallest is that of orders-2." });
+    expect(answer(waiting(), undefined, [split()])).toEqual({ tone: "calm", text: "Watermarks move. No input is behind the others." });
+    expect(answer(waiting({ watermark: null }), undefined, []).text).toBe("No input has a watermark yet.");
+    expect(answer(waiting({ watermark: null }), undefined, others).text).toBe("“join” waits for orders-2, which has no watermark yet.");
+    expect(answer(waiting({ split: null, sinceMs: now - 34_000 }), undefined, others).text).toBe(
+      "“join” waits for subtask 2 of ORDERS: its watermark has stood still for over 30 s.",
+    );
+    expect(answer(graph({ holder: null }), undefined, []).tone).toBe("calm");
   });
   test("says how a job ended, whatever held it then", () => {
-    expect(answer(graph({ state: "FAILED" }), why({ healthy: false })).tone).toBe("failed");
-    expect(answer(graph({ state: "CANCELED" }), undefined)).toEqual({ tone: "ended", text: "The job was cancelled." });
+    expect(answer(graph({ state: "FAILED" }), why({ healthy: false }), []).tone).toBe("failed");
+    expect(answer(graph({ state: "CANCELED" }), undefined, [])).toEqual({ tone: "ended", text: "The job was cancelled." });
   });
 });
 

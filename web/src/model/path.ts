@@ -4,8 +4,14 @@
 import type { Graph, Holder, Split, Vertex, Watermark, Why } from "../api/types";
 import { roughly } from "./format";
 
-/** A watermark that stands for longer than this is called stuck, where nothing better is known. */
+/**
+ * A minimum that has stood for so long, with others so far ahead of it, is called stuck.
+ * Where there is a diagnosis it has the time that it takes to tell a pause from a stall.
+ */
 export const stuckMillis = 10_000;
+const stuckDiagnosedMillis = 30_000;
+/** Inputs that are no further apart than this are level: which of them is the smallest changes all the time. */
+const levelMillis = 1000;
 
 export interface HeldPath {
   /** The vertices from the one with the split on, by id. */
@@ -28,7 +34,12 @@ export const splitKey = (s: { vertex: string; id: string }): string => `${s.vert
 
 /** splitName is how people call a split. */
 export function splitName(s: { id: string; topic: string; partition: number }): string {
-  return s.topic && s.partition >= 0 ? `${s.topic}-${s.partition}` : s.id;
+  return splitNameParts(s).join("");
+}
+
+/** splitNameParts is a split's name in two: what may be cut where there is no room, and what may not. */
+export function splitNameParts(s: { id: string; topic: string; partition: number }): [string, string] {
+  return s.topic && s.partition >= 0 ? [s.topic, `-${s.partition}`] : [s.id, ""];
 }
 
 /** compareWatermarks orders none before all times and the end after them. */
@@ -42,8 +53,8 @@ export function finalState(state: string): boolean {
   return ["FINISHED", "CANCELED", "FAILED"].includes(state);
 }
 
-/** heldPath returns what the graph highlights, or null if nothing holds the minimum. */
-export function heldPath(graph: Graph, why: Why | undefined): HeldPath | null {
+/** heldPath returns what the graph highlights, or null if no input is behind the others. */
+export function heldPath(graph: Graph, why: Why | undefined, splits: Split[]): HeldPath | null {
   const holder = graph.holder;
   if (!holder || finalState(graph.state)) {
     return null;
@@ -64,6 +75,11 @@ export function heldPath(graph: Graph, why: Why | undefined): HeldPath | null {
     }
   }
   const stoodMillis = stood(holder, graph.now);
+  const aheadMillis = ahead(graph, splits);
+  const stuck = why?.healthy === false || Math.min(stoodMillis ?? 0, aheadMillis) >= (why ? stuckDiagnosedMillis : stuckMillis);
+  if (!stuck && aheadMillis < levelMillis) {
+    return null;
+  }
   return {
     vertices: upstreamFirst(graph.vertices)
       .map((v) => v.id)
@@ -71,9 +87,17 @@ export function heldPath(graph: Graph, why: Why | undefined): HeldPath | null {
     edges,
     subtasks,
     split: holder.split && splitKey(holder.split),
-    stuck: why ? !why.healthy : (stoodMillis ?? 0) >= stuckMillis,
+    stuck,
     stoodMillis,
   };
+}
+
+/** ahead is how far the furthest source is ahead of the minimum, in event time. */
+function ahead(graph: Graph, splits: Split[]): number {
+  const sources = graph.vertices.filter((v) => v.inputs.length === 0).flatMap((v) => v.subtasks.map((s) => s.outputWatermark));
+  const times = [...sources, ...splits.map((s) => s.watermark)].filter((w) => typeof w === "number");
+  const held = graph.holder?.watermark;
+  return typeof held === "number" ? Math.max(0, ...times) - held : times.length > 0 ? Infinity : 0;
 }
 
 function stood(holder: Holder, now: number): number | null {
@@ -127,7 +151,7 @@ export interface Answer {
 }
 
 /** answer is the sentence on top of a job: what holds its watermark, or that nothing does. */
-export function answer(graph: Graph, why: Why | undefined): Answer {
+export function answer(graph: Graph, why: Why | undefined, splits: Split[]): Answer {
   switch (graph.state) {
     case "FINISHED":
     case "CANCELED":
@@ -138,11 +162,42 @@ export function answer(graph: Graph, why: Why | undefined): Answer {
   if (why && !why.healthy) {
     return { tone: "held", text: why.findings[0]?.answer ?? why.text };
   }
-  const path = heldPath(graph, why);
-  if (path && graph.holder?.text) {
-    return { tone: path.stuck ? "held" : "calm", text: graph.holder.text };
+  const path = heldPath(graph, why, splits);
+  if (path) {
+    return { tone: path.stuck ? "held" : "calm", text: holderText(graph, path, splits) };
   }
-  return { tone: "calm", text: "No watermark holds the others back." };
+  if (graph.holder?.watermark === null) {
+    return { tone: "calm", text: "No input has a watermark yet." };
+  }
+  return { tone: "calm", text: "Watermarks move. No input is behind the others." };
+}
+
+/** holderText says who waits for whom. It changes seldom, because it is read aloud when it does. */
+function holderText(graph: Graph, path: HeldPath, splits: Split[]): string {
+  const holder = graph.holder!;
+  const waits = holder.path.at(-1);
+  const first = graph.vertices.find((v) => v.id === path.vertices[0]);
+  if (!waits || !first) {
+    return holder.text;
+  }
+  const split = splits.find((s) => splitKey(s) === path.split);
+  const name = holder.split ? splitName(holder.split) : `subtask ${path.subtasks.get(first.id)} of ${first.name}`;
+  if (holder.watermark === null) {
+    return `“${waits.operator}” waits for ${name}, which has no watermark yet.`;
+  }
+  if (!path.stuck) {
+    return `Watermarks move. The smallest is that of ${name}.`;
+  }
+  const silence = split?.state === "active" && split.lastRecordAt ? graph.now - split.lastRecordAt : 0;
+  if (silence >= stuckMillis) {
+    return `“${waits.operator}” waits for ${name}: no record has come from it for ${steady(silence)}, so its watermark stands still.`;
+  }
+  return `“${waits.operator}” waits for ${name}: its watermark has stood still${path.stoodMillis === null ? "" : ` for ${steady(path.stoodMillis)}`}.`;
+}
+
+/** steady is a length of time in steps that are not announced every second. */
+function steady(ms: number): string {
+  return ms < 60_000 ? `over ${Math.max(Math.floor(ms / 10_000), 1) * 10} s` : roughly(ms);
 }
 
 /** pathText is the path in words, for those who do not see the graph. */

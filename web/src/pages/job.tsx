@@ -72,7 +72,7 @@ export function JobPage(props: { jid: string; tab: Tab; vertex: string | null })
     jid: props.jid,
     graph: graph.data,
     splits: splits.data ?? { now: graph.data.now, splits: [] },
-    path: heldPath(graph.data, why.data),
+    path: heldPath(graph.data, why.data, splits.data?.splits ?? []),
     why: why.data,
     warnings: plan.data?.warnings ?? [],
     vertex: props.vertex,
@@ -124,8 +124,8 @@ function Badge(props: { tab: Tab; view: JobView }) {
 
 /** AnswerLine says in one sentence what holds the watermark; screen readers hear it when it changes. */
 function AnswerLine(props: { view: JobView }) {
-  const { graph, why, jid } = props.view;
-  const said = answer(graph, why);
+  const { graph, why, jid, splits } = props.view;
+  const said = answer(graph, why, splits.splits);
   return (
     <div class={`answer ${said.tone}`}>
       <p aria-live="polite" aria-atomic="true">

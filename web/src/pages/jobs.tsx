@@ -1,7 +1,7 @@
 // The list of jobs, each with what holds its watermark.
 
 import { useResource } from "../api/live";
-import type { Graph, JobOverview, JobsOverview, Why } from "../api/types";
+import type { Graph, JobOverview, JobsOverview, Splits, Why } from "../api/types";
 import { clock, duration } from "../model/format";
 import { answer, finalState } from "../model/path";
 import { jobHref } from "../router";
@@ -39,7 +39,8 @@ function Job(props: { job: JobOverview }) {
   const over = finalState(job.state);
   const graph = useResource<Graph>(over ? null : `/lowwater/jobs/${job.jid}/graph`, 2);
   const why = useResource<Why>(over ? null : `/lowwater/jobs/${job.jid}/why`, 5);
-  const said = graph.data && answer(graph.data, why.data);
+  const splits = useResource<Splits>(over ? null : `/lowwater/jobs/${job.jid}/splits`, 5);
+  const said = graph.data && answer(graph.data, why.data, splits.data?.splits ?? []);
   const now = graph.data?.now ?? Date.now();
   return (
     <li class={`job ${said?.tone ?? (job.state === "FAILED" ? "failed" : "ended")}`}>

@@ -10,7 +10,7 @@ export function WhyPage(view: JobView) {
   const why = useResource<Why>(`/lowwater/jobs/${view.jid}/why`, 2);
   return (
     <>
-      <Loaded of={why} absent={<>The server does not diagnose jobs yet. {view.graph.holder?.text}</>}>
+      <Loaded of={why} absent={"This server does not diagnose jobs. The line above says which watermark is the smallest."}>
         {(data) => (
           <>
             {data.findings.length === 0 ? (

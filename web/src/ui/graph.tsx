@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Split, Vertex } from "../api/types";
 import { clock, count, duration, rate, share } from "../model/format";
 import { outline, place, shape, type Direction, type GraphNode, type Placed, type Point } from "../model/layout";
-import { compareWatermarks, pathText, splitKey, splitName, splitStatus, type HeldPath } from "../model/path";
+import { compareWatermarks, pathText, splitKey, splitName, splitNameParts, splitStatus, type HeldPath } from "../model/path";
 import type { JobView } from "../pages/job";
 import { jobHref, vertexHref } from "../router";
 import { lagText, Panel, TimeBar } from "./parts";
@@ -153,6 +153,7 @@ function SplitNode(props: { split: Split; view: JobView }) {
   const { split, view } = props;
   const holds = splitKey(split) === view.path?.split;
   const said = splitStatus(split, view.splits.now);
+  const [topic, partition] = splitNameParts(split);
   return (
     <a
       class={`splitnode ${split.state} ${holds ? (view.path?.stuck ? "stuck" : "lit") : ""}`}
@@ -160,7 +161,10 @@ function SplitNode(props: { split: Split; view: JobView }) {
       data-split={splitName(split)}
       data-holds={holds || undefined}
     >
-      <strong>{splitName(split)}</strong>
+      <strong class="split-name" title={splitName(split)}>
+        <span>{topic}</span>
+        {partition}
+      </strong>
       <span>
         {said}
         {holds && <span class="hidden">, holds the minimum</span>}

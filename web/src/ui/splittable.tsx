@@ -5,18 +5,23 @@ import { Mark, Pill, Table, When } from "./parts";
 
 const tones: Record<Split["state"], string> = { active: "ok", idle: "calm", paused: "held", finished: "calm" };
 
-/** SplitTable lists splits, the one that holds first, then by watermark. */
+/** More rows than these are sorted by watermark; fewer keep their places, so that the eye finds them. */
+const fewRows = 12;
+
+/** SplitTable lists splits, one that holds the others up first. */
 export function SplitTable(props: { splits: Splits; path: HeldPath | null; most?: number }) {
   const { now } = props.splits;
   const holds = (s: Split): boolean => splitKey(s) === props.path?.split;
+  const stuck = (s: Split): boolean => holds(s) && props.path!.stuck;
+  const many = props.splits.splits.length > fewRows;
   const all = props.splits.splits;
   const sources = new Set(all.map((s) => s.vertex)).size;
   const rows = all
-    .toSorted((a, b) => Number(holds(b)) - Number(holds(a)) || Number(a.state === "finished") - Number(b.state === "finished") || compareWatermarks(a.watermark, b.watermark))
+    .toSorted((a, b) => Number(stuck(b)) - Number(stuck(a)) || Number(a.state === "finished") - Number(b.state === "finished") || (many ? compareWatermarks(a.watermark, b.watermark) : 0))
     .slice(0, props.most);
   return (
     <Table
-      caption="Splits, the one that holds the minimum first"
+      caption="Splits"
       empty="No splits."
       rows={rows}
       rowKey={splitKey}
@@ -37,15 +42,15 @@ export function SplitTable(props: { splits: Splits; path: HeldPath | null; most?
             <>
               <Pill tone={tones[s.state]}>{s.state}</Pill>
               {s.state === "idle" && s.idleBy && <span class="faint"> by {s.idleBy}</span>}
-              {s.state === "active" && holds(s) && props.path?.stuck && <span class="held-text"> but silent</span>}
+              {s.state === "active" && holds(s) && props.path?.stuck ? (
+                <span class="held-text"> but silent</span>
+              ) : (
+                s.sinceMs && <span class="faint"> for {duration(Math.max(now - s.sinceMs, 0))}</span>
+              )}
             </>
           ),
         },
         { head: "Watermark", cell: (s) => <Mark value={s.watermark} now={now} /> },
-        {
-          head: "Unchanged for",
-          cell: (s) => (s.sinceMs ? <time dateTime={iso(s.sinceMs)} title={`since ${clock(s.sinceMs, now, true)}`}>{duration(Math.max(now - s.sinceMs, 0))}</time> : "–"),
-        },
         { head: "Last record", cell: (s) => <When at={s.lastRecordAt} now={now} none="none yet" /> },
         { head: "Last event time", cell: (s) => (s.lastEventTime === null ? <span class="faint">none yet</span> : <time dateTime={iso(s.lastEventTime)}>{clock(s.lastEventTime, now, true)}</time>) },
         {

@@ -17,14 +17,16 @@ const maxLines = 24;
 export function WatermarkPanel(props: { view: JobView; height: number }) {
   const { view } = props;
   const history = useHistory(view.jid);
-  const [shown, setShown] = useState<Shown>("all");
+  const [chosen, setShown] = useState<Shown>();
   const [isolated, setIsolated] = useState<string | null>(null);
   const [cursor, setCursor] = useState<number | null>(null);
+  // Where there are splits they tell the story; subtasks repeat it.
+  const shown = chosen ?? (history?.series.some((s) => s.kind === "split") ? "split" : "all");
   const lines = linesOf(view, history, shown);
   const kinds: [Shown, string][] = [
-    ["all", "All"],
     ["split", "Splits"],
     ["subtask", "Subtasks"],
+    ["all", "All"],
   ];
   const drawn = lines.slice(0, maxLines);
   const now = history?.now ?? view.graph.now;
@@ -99,22 +101,21 @@ function noteOf(line: Line, now: number): Note | null {
   return { texts: [`${line.name} · ${flat}`, flat], since };
 }
 
-/** linesOf returns what to draw: the held line first, then those furthest behind. */
+/** linesOf returns what to draw: the held line first, and those furthest behind if there are too many. */
 function linesOf(view: JobView, history: History | undefined, shown: Shown): Line[] {
-  const { graph, path } = view;
+  const { path } = view;
   const lines = (history?.series ?? [])
     .filter((s) => shown === "all" || s.kind === shown)
-    .map((s): Line => {
+    .map((s, i): Line => {
       const isSplit = s.kind === "split" && `${s.vertex}/${s.split ?? ""}` === path?.split;
       const onPath = s.kind === "subtask" && path?.subtasks.get(s.vertex) === s.subtask;
-      return { key: seriesKey(s), name: s.name, points: s.points, held: isSplit || (onPath && !path?.split), dashed: s.kind === "subtask", color: "" };
-    })
-    .sort((a, b) => Number(b.held) - Number(a.held) || last(a) - last(b));
-  let other = 0;
-  for (const line of lines) {
-    line.color = line.held ? (path?.stuck ? "line-held" : "line-water") : `line-${other++ % 6}`;
-  }
-  return graph.vertices.length > 0 ? lines : [];
+      const held = isSplit || (onPath && !path?.split);
+      // A line keeps its colour whichever of them holds.
+      const color = held ? (path?.stuck ? "line-held" : "line-water") : `line-${i % 6}`;
+      return { key: seriesKey(s), name: s.name, points: s.points, held, dashed: s.kind === "subtask", color };
+    });
+  const crowded = lines.length > maxLines;
+  return lines.sort((a, b) => Number(b.held) - Number(a.held) || (crowded ? last(a) - last(b) : 0));
 }
 
 const last = (line: Line): number => drawable(line.points.at(-1)?.[1] ?? null) ?? -Infinity;
