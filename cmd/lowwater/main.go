@@ -29,6 +29,7 @@ const (
 type commands struct {
 	Demo    demoCommand      `cmd:"" help:"Watch a job over Kafka stall and flow, in a few short acts."`
 	Gaps    gapsCommand      `cmd:"" help:"Find the bound and the idle timeout that fit a topic."`
+	Why     whyCommand       `cmd:"" help:"Say why a job's event time stands still or loses records."`
 	Help    struct{}         `cmd:"" help:"Show this help, or that of a command: lowwater help demo."`
 	Version versionCommand   `cmd:"" help:"Print the version."`
 	Flag    kong.VersionFlag `name:"version" help:"Print the version."`
@@ -70,7 +71,11 @@ func cli(args []string, stdout, stderr io.Writer) int {
 		return fail(stderr, exitUsage, fmt.Errorf("%w (lowwater --help explains)", err))
 	}
 	if err := command.Run(); err != nil {
-		return fail(stderr, exitFailed, err)
+		code, print := exitCode(err)
+		if print {
+			return fail(stderr, code, err)
+		}
+		return code
 	}
 	return exitOK
 }

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/lowwater/lowwater/internal/gaps"
+	"github.com/lowwater/lowwater/internal/why"
+	"github.com/lowwater/lowwater/internal/why/collect/flink"
+	"github.com/lowwater/lowwater/internal/why/collect/kafka"
+)
+
+const (
+	exitFindings = 1
+	exitBlind    = 2
+	// remembered is how much history a watch keeps.
+	remembered = 5 * time.Minute
+)
+
+type whyCommand struct {
+	clusterFlags
+	kafkaFlags
+
+	TimestampField string    `placeholder:"PATH" help:"Where the event time is in JSON payloads, to judge the last records in Kafka. Their timestamps otherwise."`
+	Unit           gaps.Unit `default:"ms" enum:"s,ms,us,ns" help:"What the job takes numbers in that field for: s, ms, us or ns."`
+	Records        int64     `default:"200" help:"How many of the last records of each partition to read; 0 is none."`
+
+	For     time.Duration `default:"12s" help:"How long to look: what moves is told by the difference. 0s looks once."`
+	Watch   bool          `help:"Look again and again, and report changes, until interrupted."`
+	JSON    bool          `name:"json" help:"Print JSON."`
+	Details bool          `help:"Also print the watermarks of all operators and partitions."`
+}
+
+// Help is what `lowwater why --help` adds.
+func (*whyCommand) Help() string {
+	return `Says why event time in a job stands still, runs ahead or loses records: which input
+is to blame, by which numbers, and what to change. The job runs on Apache Flink (1.17
+to 2.3) or is one of lowwater's, with its REST interface on. With --brokers the topics
+are looked at, too: ends, last records. Nothing is changed anywhere.
+
+    lowwater why
+    lowwater why --url http://jobmanager:8081 --job orders --brokers kafka:9092
+    lowwater why --watch --for 30s
+
+Exit codes: 0 nothing is wrong, 1 something is, 2 could not look. Flink's metrics are
+up to 10 s old, so looking for less than 11 s does not tell what moves.`
+}
+
+// Validate is called by kong.
+func (c *whyCommand) Validate() error {
+	if c.For < 0 {
+		return fmt.Errorf("--for=%v: must be 0 or more", c.For)
+	}
+	if c.Watch && c.For == 0 {
+		return errors.New("--watch needs a time between looks: --for")
+	}
+	if c.Records < 0 {
+		return fmt.Errorf("--records=%d: must be 0 or more", c.Records)
+	}
+	return errors.Join(c.clusterFlags.validate(), c.kafkaFlags.validate(false))
+}
+
+// Run looks and reports. A second interrupt ends the process at once.
+func (c *whyCommand) Run(stdout io.Writer) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	o, err := c.observer(ctx)
+	if err != nil {
+		return &exitError{exitBlind, err}
+	}
+	defer o.close()
+	if c.Watch {
+		return c.watch(ctx, o, stdout)
+	}
+	if err := o.look(ctx); err != nil {
+		return &exitError{exitBlind, err}
+	}
+	if c.For > 0 {
+		if !sleep(ctx, c.For) {
+			return &exitError{exitBlind, errors.New("interrupted")}
+		}
+		if err := o.look(ctx); err != nil {
+			return &exitError{exitBlind, err}
+		}
+	}
+	d := o.diagnose()
+	if err := c.report(stdout, o, d); err != nil {
+		return err
+	}
+	if d.Answer().Severity != why.Fine {
+		return &exitError{code: exitFindings}
+	}
+	return nil
+}
+
+// observer looks at a job with all means there are.
+type observer struct {
+	client *flink.Client
+	job    *flink.Collector
+	kafka  *kafka.Collector // nil without brokers
+	unseen []string
+}
+
+func (c *whyCommand) observer(ctx context.Context) (_ *observer, err error) {
+	o := &observer{}
+	if o.client, err = c.clusterFlags.client(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			o.close()
+			err = fmt.Errorf("%s: %w", o.client, err)
+		}
+	}()
+	job, err := o.client.Find(ctx, c.Job)
+	if err != nil {
+		return nil, err
+	}
+	if o.job, err = o.client.Open(ctx, job); err != nil {
+		return nil, err
+	}
+	if len(c.Brokers) > 0 {
+		o.kafka, err = c.kafkaCollector()
+	}
+	return o, err
+}
+
+func (c *whyCommand) kafkaCollector() (*kafka.Collector, error) {
+	opts, err := c.kafkaFlags.options()
+	if err != nil {
+		return nil, err
+	}
+	o := kafka.DefaultOptions
+	o.Records = c.Records
+	if c.TimestampField != "" {
+		// The numbers as they are written, which the multiplier makes milliseconds.
+		if o.Payload, err = gaps.NewField(c.TimestampField, gaps.Milliseconds); err != nil {
+			return nil, fmt.Errorf("--timestamp-field: %w", err)
+		}
+		if c.Unit == gaps.Seconds {
+			o.Multiplier = 1000
+		}
+	}
+	return kafka.New(opts, o)
+}
+
+// look takes a snapshot.
+func (o *observer) look(ctx context.Context) error {
+	if err := o.job.Look(ctx); err != nil {
+		return fmt.Errorf("%s: %w", o.client, err)
+	}
+	o.unseen = o.job.Unseen()
+	if o.kafka != nil {
+		o.unseen = append(o.unseen, o.kafka.Look(ctx, o.job.Evidence())...)
+	}
+	return nil
+}
+
+func (o *observer) diagnose() *why.Diagnosis {
+	d := why.Diagnose(o.job.Evidence())
+	d.Blind = append(d.Blind, o.unseen...)
+	return d
+}
+
+func (o *observer) close() {
+	if o.kafka != nil {
+		o.kafka.Close()
+	}
+	o.client.Close()
+}
+
+func (c *whyCommand) report(w io.Writer, o *observer, d *why.Diagnosis) error {
+	if c.JSON {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(d.Report())
+	}
+	if err := d.Write(w, why.Style{Bold: newScreen(w).live}); err != nil {
+		return err
+	}
+	if c.Details {
+		return writeDetails(w, o.job.Evidence())
+	}
+	return nil
+}
+
+// watch looks until it is interrupted and reports what is new. Losing sight of the job is
+// news, too, and does not end it.
+func (c *whyCommand) watch(ctx context.Context, o *observer, w io.Writer) error {
+	last := ""
+	for looks := 1; ; looks++ {
+		err := o.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			if text := "could not look: " + err.Error(); text != last {
+				last = text
+				if err := c.news(w, text); err != nil {
+					return err
+				}
+			}
+		case looks > 1:
+			o.job.Forget(remembered)
+			d := o.diagnose()
+			if is := identity(d); is != last {
+				last = is
+				if err := errors.Join(c.news(w, ""), c.report(w, o, d)); err != nil {
+					return err
+				}
+			}
+		}
+		if !sleep(ctx, c.For) {
+			return nil
+		}
+	}
+}
+
+// news begins a change on the screen with the time; in JSON only reports are lines.
+func (c *whyCommand) news(w io.Writer, text string) error {
+	if c.JSON {
+		if text == "" {
+			return nil
+		}
+		return json.NewEncoder(w).Encode(map[string]string{"error": text})
+	}
+	_, err := fmt.Fprintf(w, "\n== %s %s\n", time.Now().Format(time.TimeOnly), text)
+	return err
+}
+
+// identity is what makes a diagnosis news: its findings and whom they blame, not the
+// numbers.
+func identity(d *why.Diagnosis) string {
+	var parts []string
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		parts = append(parts, fmt.Sprint(f.Code, f.Culprit.Source, f.Culprit.Operator, f.Culprit.Topic, f.Culprit.Partitions, f.Culprit.Subtasks))
+	}
+	slices.Sort(parts[1:])
+	return fmt.Sprint(parts)
+}
+
+// sleep reports whether d passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,227 @@
+package flink
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lowwater/lowwater/internal/why"
+)
+
+const (
+	// primeWait is how long the cluster gets to fetch metrics from its TaskManagers after
+	// it was asked for them.
+	primeWait = 1200 * time.Millisecond
+	// primeTries bounds how often it is asked while it has none.
+	primeTries = 5
+)
+
+// sqlTree finds an operator of SQL in the description of a chain.
+var sqlTree = regexp.MustCompile(`\[\d+\]:\w+\(`)
+
+// Collector looks at one job, again and again.
+type Collector struct {
+	client   *Client
+	job      Job
+	version  string
+	plan     detail
+	evidence why.Evidence
+	ids      map[string][]string // metric ids by vertex
+	unseen   []string
+}
+
+// Open reads the job's plan.
+func (c *Client) Open(ctx context.Context, job Job) (*Collector, error) {
+	col := &Collector{client: c, job: job}
+	var overview struct {
+		Version string `json:"flink-version"`
+	}
+	if err := c.get(ctx, "/overview", "", &overview); err != nil {
+		return nil, err
+	}
+	col.version = overview.Version
+	if err := col.readPlan(ctx); err != nil {
+		return nil, err
+	}
+	col.readInterval(ctx)
+	return col, nil
+}
+
+// readPlan reads the job and starts the evidence anew.
+func (c *Collector) readPlan(ctx context.Context) error {
+	c.plan = detail{}
+	if err := c.client.get(ctx, "/jobs/"+c.job.ID, "", &c.plan); err != nil {
+		return err
+	}
+	if c.plan.State != "RUNNING" {
+		return fmt.Errorf("job %q is %s%s", c.job.Name, c.plan.State, c.client.failure(ctx, c.job.ID))
+	}
+	c.evidence = why.Evidence{
+		Engine: why.Engine{Name: why.Flink, Version: c.version}, Job: cmp.Or(c.plan.Name, c.job.Name),
+		StartedMillis: why.KnowIf(c.plan.Timestamps["RUNNING"], c.plan.Timestamps["RUNNING"] > 0),
+		Means:         why.Means{Engine: true}, Operators: operators(&c.plan),
+	}
+	if slices.ContainsFunc(c.plan.Plan.Nodes, func(n node) bool { return sqlTree.MatchString(n.Description) }) {
+		c.evidence.Engine.Name = why.FlinkSQL
+	}
+	return nil
+}
+
+// readInterval reads the cluster's auto-watermark interval. A job may have its own, which
+// nobody tells.
+func (c *Collector) readInterval(ctx context.Context) {
+	var config []struct{ Key, Value string }
+	if err := c.client.get(ctx, "/jobs/"+c.job.ID+"/jobmanager/config", "", &config); err != nil {
+		if err := c.client.get(ctx, "/jobmanager/config", "", &config); err != nil {
+			return
+		}
+	}
+	for _, entry := range config {
+		if entry.Key != "pipeline.auto-watermark-interval" {
+			continue
+		}
+		if d, err := time.ParseDuration(strings.ReplaceAll(entry.Value, " ", "")); err == nil {
+			c.evidence.WatermarkIntervalMillis = why.Know(d.Milliseconds())
+		}
+	}
+}
+
+// Look adds a snapshot. Looks within ten seconds see the same metrics.
+func (c *Collector) Look(ctx context.Context) error {
+	before := c.evidence
+	interval := before.WatermarkIntervalMillis
+	if err := c.readPlan(ctx); err != nil {
+		return err
+	}
+	c.evidence.WatermarkIntervalMillis, c.evidence.History = interval, before.History
+	offset := c.plan.Now - time.Now().UnixMilli()
+	if err := c.prime(ctx); err != nil {
+		return err
+	}
+	c.evidence.Restarts = c.restarts(ctx)
+	v := newSnapshot(c.evidence.Operators)
+	for _, n := range c.plan.Plan.Nodes {
+		values, err := c.client.metricValues(ctx, c.metricsPath(n.ID), c.ids[n.ID])
+		if err != nil {
+			return err
+		}
+		v.add(n.ID, values)
+	}
+	s := v.finish()
+	s.AtMillis = time.Now().UnixMilli() + offset
+	c.evidence.AtMillis = s.AtMillis
+	c.evidence.History = append(c.evidence.History, s)
+	c.infer()
+	return nil
+}
+
+func (c *Collector) metricsPath(vertex string) string {
+	return "/jobs/" + c.job.ID + "/vertices/" + vertex + "/metrics"
+}
+
+// prime asks for the metrics' names, which makes the cluster fetch their values, and waits
+// until it has them. The names are read again then: after a pause there were none, or old
+// ones.
+func (c *Collector) prime(ctx context.Context) error {
+	c.ids, c.unseen = map[string][]string{}, nil
+	if _, err := c.listMetrics(ctx); err != nil {
+		return err
+	}
+	for range primeTries {
+		select {
+		case <-time.After(primeWait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		all, err := c.listMetrics(ctx)
+		if err != nil {
+			return err
+		}
+		if all {
+			return nil
+		}
+	}
+	for _, v := range c.plan.Vertices {
+		if len(c.ids[v.ID]) == 0 {
+			c.unseen = append(c.unseen, fmt.Sprintf("no metrics of %q: the cluster has none, or cannot reach its TaskManagers", v.Name))
+		}
+	}
+	return nil
+}
+
+// listMetrics reads the names of all vertices' metrics, and reports whether all have some.
+func (c *Collector) listMetrics(ctx context.Context) (all bool, err error) {
+	nodes := c.plan.Plan.Nodes
+	lists := make([][]string, len(nodes))
+	err = inParallel(ctx, len(nodes), func(ctx context.Context, i int) error {
+		var err error
+		lists[i], err = c.client.metricIDs(ctx, c.metricsPath(nodes[i].ID))
+		return err
+	})
+	all = true
+	for i, n := range nodes {
+		c.ids[n.ID] = lists[i]
+		all = all && len(lists[i]) > 0
+	}
+	return all, err
+}
+
+// restarts reads how often the job was restarted; the gauge has two names.
+func (c *Collector) restarts(ctx context.Context) why.Known[int64] {
+	values, err := c.client.metricValues(ctx, "/jobs/"+c.job.ID+"/metrics", []string{"numRestarts", "fullRestarts"})
+	if err != nil {
+		return why.Known[int64]{}
+	}
+	for _, m := range values {
+		if n, ok := m.integer(); ok {
+			return why.Know(n)
+		}
+	}
+	return why.Known[int64]{}
+}
+
+// infer completes the operators with what the snapshots tell.
+func (c *Collector) infer() {
+	s := &c.evidence.History[len(c.evidence.History)-1]
+	for i := range c.evidence.Operators {
+		o := &c.evidence.Operators[i]
+		switch {
+		case o.Kind == why.KindSource:
+			for _, sp := range s.Splits {
+				if sp.Source == o.ID && !slices.Contains(o.Source.Topics, sp.Topic) {
+					o.Source.Topics = append(o.Source.Topics, sp.Topic)
+				}
+			}
+			slices.Sort(o.Source.Topics)
+		case o.Kind == why.KindPlain && makesWatermarks(s, o.ID):
+			o.Kind = why.KindAssign
+		}
+	}
+	for _, sp := range s.Splits {
+		c.evidence.Means.SplitGauges = c.evidence.Means.SplitGauges || sp.Watermark.OK
+	}
+}
+
+// makesWatermarks reports whether an operator has sent a larger watermark than it got.
+func makesWatermarks(s *why.Snapshot, id string) bool {
+	return slices.ContainsFunc(s.Subtasks, func(t why.Subtask) bool {
+		return t.Operator == id && t.InputWatermark.OK && t.OutputWatermark.OK && t.OutputWatermark.Value > t.InputWatermark.Value
+	})
+}
+
+// Evidence returns what was seen so far. It stays the collector's until the next Look.
+func (c *Collector) Evidence() *why.Evidence { return &c.evidence }
+
+// Forget keeps only the snapshots of the last d.
+func (c *Collector) Forget(d time.Duration) {
+	c.evidence.History = slices.DeleteFunc(c.evidence.History, func(s why.Snapshot) bool {
+		return c.evidence.AtMillis-s.AtMillis > d.Milliseconds()
+	})
+}
+
+// Unseen says what the last look could not see, and why.
+func (c *Collector) Unseen() []string { return c.unseen }

@@ -1,0 +1,91 @@
+package flink
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Job is a job as the cluster lists it.
+type Job struct {
+	ID    string `json:"jid"`
+	Name  string `json:"name"`
+	State string `json:"state"`
+}
+
+// Running reports whether there is something to look at.
+func (j Job) Running() bool { return j.State == "RUNNING" }
+
+// Jobs lists the jobs that the cluster knows of, ended ones included.
+func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
+	var answer struct{ Jobs []Job }
+	if err := c.get(ctx, "/jobs/overview", "", &answer); err != nil {
+		return nil, err
+	}
+	return answer.Jobs, nil
+}
+
+// Find returns the running job with an id, the beginning of one, or a name. An empty text
+// stands for the only job that runs.
+func (c *Client) Find(ctx context.Context, idOrName string) (Job, error) {
+	all, err := c.Jobs(ctx)
+	if err != nil {
+		return Job{}, err
+	}
+	var running, found, ended []Job
+	for _, j := range all {
+		match := idOrName == "" || j.Name == idOrName || j.ID == idOrName || len(idOrName) >= 4 && strings.HasPrefix(j.ID, idOrName)
+		switch {
+		case match && j.Running():
+			found = append(found, j)
+		case match && idOrName != "":
+			ended = append(ended, j)
+		}
+		if j.Running() {
+			running = append(running, j)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return Job{}, fmt.Errorf("%d jobs run; say which: %s", len(found), listJobs(found))
+	case len(ended) > 0:
+		j := ended[len(ended)-1]
+		return Job{}, fmt.Errorf("job %q is %s%s", j.Name, j.State, c.failure(ctx, j.ID))
+	case len(running) == 0:
+		return Job{}, fmt.Errorf("no job runs")
+	default:
+		return Job{}, fmt.Errorf("no job %q; there are %s", idOrName, listJobs(running))
+	}
+}
+
+// failure is the last exception of a job, as the end of a sentence.
+func (c *Client) failure(ctx context.Context, id string) string {
+	var answer struct {
+		ExceptionHistory struct {
+			Entries []struct{ Stacktrace string }
+		}
+	}
+	if err := c.get(ctx, "/jobs/"+id+"/exceptions", "maxExceptions=1", &answer); err != nil || len(answer.ExceptionHistory.Entries) == 0 {
+		return ""
+	}
+	stack := answer.ExceptionHistory.Entries[0].Stacktrace
+	cause, _, _ := strings.Cut(stack, "\n")
+	if i := strings.LastIndex(stack, "Caused by: "); i >= 0 {
+		cause, _, _ = strings.Cut(stack[i+len("Caused by: "):], "\n")
+	}
+	return ": " + cause
+}
+
+func listJobs(jobs []Job) string {
+	const most = 10
+	var names []string
+	for _, j := range jobs[:min(len(jobs), most)] {
+		names = append(names, fmt.Sprintf("%q (%s)", j.Name, j.ID))
+	}
+	if n := len(jobs) - most; n > 0 {
+		names = append(names, fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,234 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/lowwater/lowwater/internal/gaps"
+	"github.com/lowwater/lowwater/internal/why"
+)
+
+// askTimeout bounds each question.
+const askTimeout = 10 * time.Second
+
+// Options says what to read of records.
+type Options struct {
+	// Records is how many of the last records of each partition are read; 0 is none.
+	Records int64
+	// Bytes bounds what is read of all partitions together, of keys and values, and Time
+	// how long.
+	Bytes int64
+	Time  time.Duration
+	// Payload finds the time in a payload, in milliseconds as if it were written in them;
+	// nil if nobody knows where it is. Event times are that times Multiplier; without Payload
+	// they are the records' timestamps.
+	Payload    *gaps.Field
+	Multiplier int64
+}
+
+// DefaultOptions reads little.
+var DefaultOptions = Options{Records: 200, Bytes: 16 << 20, Time: 5 * time.Second, Multiplier: 1}
+
+// Collector asks one Kafka cluster.
+type Collector struct {
+	options []kgo.Opt
+	o       Options
+	client  *kgo.Client
+	admin   *kadm.Client
+}
+
+// New returns a collector with a client of its own. It does not connect yet.
+func New(opts []kgo.Opt, o Options) (*Collector, error) {
+	client, err := kgo.NewClient(opts...)
+	if err != nil {
+		return nil, err
+	}
+	o.Multiplier = max(o.Multiplier, 1)
+	return &Collector{options: opts, o: o, client: client, admin: kadm.NewClient(client)}, nil
+}
+
+// Close ends the connections.
+func (c *Collector) Close() { c.client.Close() }
+
+// Look adds to the last snapshot of e what Kafka knows of the topics of its sources, and
+// corrects names of topics that the engine has mangled. It returns what it could not see.
+func (c *Collector) Look(ctx context.Context, e *why.Evidence) (unseen []string) {
+	if len(e.History) == 0 {
+		return nil
+	}
+	l := &look{c: c, e: e, now: &e.History[len(e.History)-1]}
+	if err := l.topics(ctx); err != nil {
+		return []string{fmt.Sprintf("nothing of Kafka: %v", short(err))}
+	}
+	if len(l.names) == 0 {
+		return l.unseen
+	}
+	l.offsets(ctx)
+	if c.o.Records > 0 {
+		l.sample(ctx)
+	}
+	return l.unseen
+}
+
+// look is one time that Kafka is asked.
+type look struct {
+	c   *Collector
+	e   *why.Evidence
+	now *why.Snapshot
+	// names are the topics' true names, partitions their numbers of partitions.
+	names      []string
+	partitions map[string]int
+	starts     kadm.ListedOffsets
+	ends       kadm.ListedOffsets
+	unseen     []string
+}
+
+func (l *look) cannot(format string, args ...any) {
+	l.unseen = append(l.unseen, fmt.Sprintf(format, args...))
+}
+
+// topics finds the topics that the sources read.
+func (l *look) topics(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	all, err := l.c.admin.ListTopics(ctx)
+	if err != nil {
+		return err
+	}
+	l.partitions = map[string]int{}
+	for i := range l.e.Operators {
+		o := &l.e.Operators[i]
+		if o.Source == nil {
+			continue
+		}
+		if len(o.Source.Topics) == 0 {
+			l.cannot("the topics of source %q: the engine does not tell them", o.Name)
+		}
+		for k, name := range o.Source.Topics {
+			found := trueNames(all, name)
+			if len(found) != 1 {
+				l.cannot("topic %q of source %q: %s", name, o.Name, notOne(found))
+				continue
+			}
+			o.Source.Topics[k] = found[0]
+			l.rename(o.ID, name, found[0])
+			l.partitions[found[0]] = len(all[found[0]].Partitions)
+			l.addUnassigned(o.ID, found[0])
+		}
+	}
+	for name := range l.partitions {
+		l.names = append(l.names, name)
+	}
+	slices.Sort(l.names)
+	return nil
+}
+
+// trueNames returns the topics that the engine may mean: Flink's metrics replace some
+// characters.
+func trueNames(all kadm.TopicDetails, name string) []string {
+	if all.Has(name) {
+		return []string{name}
+	}
+	var found []string
+	for _, t := range all.Names() {
+		if mangled.Replace(t) == name {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+var mangled = strings.NewReplacer(".", "_")
+
+func notOne(found []string) string {
+	if len(found) == 0 {
+		return "there is none on these brokers, or no permission to see it"
+	}
+	return "it may be any of " + strings.Join(found, ", ")
+}
+
+func (l *look) rename(source, from, to string) {
+	for i := range l.now.Splits {
+		if sp := &l.now.Splits[i]; sp.Source == source && sp.Topic == from {
+			sp.Topic = to
+		}
+	}
+}
+
+// addUnassigned adds the partitions that no subtask reads, if the engine tells what the
+// others read.
+func (l *look) addUnassigned(source, topic string) {
+	read := map[int32]bool{}
+	for _, sp := range l.now.Splits {
+		if sp.Source == source && sp.Topic == topic && sp.Subtask.OK {
+			read[sp.Partition] = true
+		}
+	}
+	if len(read) == 0 {
+		return
+	}
+	for p := range int32(l.partitions[topic]) {
+		if !read[p] {
+			l.now.Splits = append(l.now.Splits, why.Split{Source: source, Topic: topic, Partition: p, Unassigned: true})
+		}
+	}
+}
+
+// offsets asks for the ends and the largest timestamps.
+func (l *look) offsets(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var err, startErr error
+	l.ends, err = l.c.admin.ListEndOffsets(ctx, l.names...)
+	l.starts, startErr = l.c.admin.ListStartOffsets(ctx, l.names...)
+	if err := errors.Join(err, startErr); err != nil {
+		l.cannot("offsets: %v", short(err))
+		return
+	}
+	l.e.Means.KafkaOffsets = true
+	latest, err := l.c.admin.ListMaxTimestampOffsets(ctx, l.names...)
+	if err != nil {
+		l.cannot("when records were appended last: %v", short(err))
+	}
+	for i := range l.now.Splits {
+		sp := &l.now.Splits[i]
+		end, ok := l.ends.Lookup(sp.Topic, sp.Partition)
+		start, okStart := l.starts.Lookup(sp.Topic, sp.Partition)
+		if !ok || !okStart {
+			continue
+		}
+		if err := errors.Join(end.Err, start.Err); err != nil {
+			l.cannot("offsets of %s-%d: %v", sp.Topic, sp.Partition, short(err))
+			continue
+		}
+		l.offsetsOf(sp, start.Offset, end.Offset)
+		if t, ok := latest.Lookup(sp.Topic, sp.Partition); ok && t.Err == nil && t.Timestamp > 0 && end.Offset > start.Offset {
+			sp.LastAppendMillis = why.Know(min(t.Timestamp, l.now.AtMillis))
+		}
+	}
+}
+
+// offsetsOf sets what the two ends of a partition tell. What the engine read lags behind
+// what Kafka says now: its numbers are older.
+func (l *look) offsetsOf(sp *why.Split, start, end int64) {
+	sp.EndOffset = why.Know(end)
+	switch {
+	case end == 0:
+		sp.LastAppendMillis, sp.LastRecordMillis, sp.LastPayloadMillis = why.Know(why.Never), why.Know(why.MinTime), why.Know(why.MinTime)
+	case start == end:
+		sp.LastRecordMillis = why.Know(why.MinTime)
+	}
+}
+
+// short is the first line of an error, without what a client wraps around it.
+func short(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return text
+}

@@ -1,0 +1,210 @@
+package own
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lowwater/lowwater/internal/graph"
+	"github.com/lowwater/lowwater/internal/why"
+	"github.com/lowwater/lowwater/internal/why/collect/plan"
+	"github.com/lowwater/lowwater/status"
+)
+
+// Collector puts the evidence on one job together. It is not safe for concurrent use.
+type Collector struct {
+	evidence why.Evidence
+	// operators are the IDs by vertex and place in the chain.
+	operators [][]string
+	sources   map[string]string // IDs by the name that late records give
+	before    *status.Job       // what the last snapshot was made of
+	beforeAt  time.Time
+}
+
+// New returns a collector for a job with that plan.
+func New(d *graph.Description, version string) *Collector {
+	c := &Collector{sources: map[string]string{}, evidence: why.Evidence{
+		Engine: why.Engine{Name: why.Lowwater, Version: version}, Job: d.Job,
+		WatermarkIntervalMillis: why.Know(d.WatermarkIntervalMillis),
+		Means:                   why.Means{Engine: true, SplitGauges: true},
+		Operators:               plan.Operators(d),
+	}}
+	for i, o := range d.Operators {
+		for len(c.operators) <= o.Vertex {
+			c.operators = append(c.operators, nil)
+		}
+		id := c.evidence.Operators[i].ID
+		c.operators[o.Vertex] = append(c.operators[o.Vertex], id)
+		if o.Source != nil {
+			c.sources[o.Name] = id
+		}
+	}
+	return c
+}
+
+// Add adds a snapshot: the job's status at a time. The status must not change any more.
+func (c *Collector) Add(s *status.Job, at time.Time) {
+	e := &c.evidence
+	e.AtMillis, e.StartedMillis = at.UnixMilli(), why.Know(s.Started.UnixMilli())
+	now := why.Snapshot{AtMillis: e.AtMillis}
+	for v := range s.Vertices {
+		for i := range s.Vertices[v].Subtasks {
+			c.addSubtask(&now, s, v, i, at)
+		}
+	}
+	for _, sp := range now.Splits {
+		c.addTopic(sp)
+	}
+	e.History = append(e.History, now)
+	c.before, c.beforeAt = s, at
+}
+
+// Evidence returns what was seen so far. It stays the collector's until the next Add.
+func (c *Collector) Evidence() *why.Evidence { return &c.evidence }
+
+// Forget keeps only the snapshots of the last d.
+func (c *Collector) Forget(d time.Duration) {
+	c.evidence.History = slices.DeleteFunc(c.evidence.History, func(s why.Snapshot) bool {
+		return c.evidence.AtMillis-s.AtMillis > d.Milliseconds()
+	})
+}
+
+func (c *Collector) addSubtask(now *why.Snapshot, job *status.Job, vertex, index int, at time.Time) {
+	if vertex >= len(c.operators) {
+		return
+	}
+	s := &job.Vertices[vertex].Subtasks[index]
+	var before *status.Subtask
+	since := job.Started
+	if b := c.before; b != nil && vertex < len(b.Vertices) && index < len(b.Vertices[vertex].Subtasks) {
+		before, since = &b.Vertices[vertex].Subtasks[index], c.beforeAt
+	}
+	now.Tasks = append(now.Tasks, taskOf(vertex, index, s, before, at.Sub(since)))
+	for i := range s.Operators {
+		if i >= len(c.operators[vertex]) {
+			return
+		}
+		id := c.operators[vertex][i]
+		now.Subtasks = append(now.Subtasks, c.subtaskOf(id, index, &s.Operators[i]))
+		for k := range s.Operators[i].Splits {
+			sp := &s.Operators[i].Splits[k]
+			now.Splits = append(now.Splits, splitOf(id, index, sp, splitBefore(before, i, sp.ID)))
+		}
+	}
+}
+
+// perSecond is the share of a time in milliseconds per second. A counter that fell was
+// started again.
+func perSecond(spent, before, of time.Duration) why.Known[int64] {
+	if before > spent {
+		before = 0
+	}
+	if of <= 0 {
+		return why.Known[int64]{}
+	}
+	return why.Know(min(int64(spent-before)*1000/int64(of), 1000))
+}
+
+func taskOf(vertex, index int, s, before *status.Subtask, span time.Duration) why.Task {
+	if before == nil {
+		before = &status.Subtask{}
+	}
+	return why.Task{
+		Vertex: plan.VertexID(vertex), Subtask: index,
+		BusyMillis:          perSecond(s.Busy, before.Busy, span),
+		IdleMillis:          perSecond(s.Idle, before.Idle, span),
+		BackPressuredMillis: perSecond(s.SoftBackPressured+s.HardBackPressured, before.SoftBackPressured+before.HardBackPressured, span),
+	}
+}
+
+func (c *Collector) subtaskOf(id string, index int, o *status.Operator) why.Subtask {
+	s := why.Subtask{
+		Operator: id, Index: index,
+		InputWatermark: why.Know(o.CurrentInputWatermark), OutputWatermark: why.Know(o.CurrentOutputWatermark), Idle: why.Know(o.Idle),
+		RecordsIn: why.Know(o.RecordsIn), RecordsOut: why.Know(o.RecordsOut), LateDropped: why.Know(o.LateRecords),
+	}
+	for _, w := range o.InputWatermarks {
+		s.InputWatermarks = append(s.InputWatermarks, why.Know(w))
+	}
+	for _, l := range o.LateBySplit {
+		topic, partition := partitionOf(l.Split)
+		s.LateBySplit = append(s.LateBySplit, why.LateCount{Source: c.sources[l.Source], Topic: topic, Partition: partition, Count: l.Count})
+	}
+	for _, l := range o.LateSamples {
+		topic, partition := partitionOf(l.Split)
+		s.LateSamples = append(s.LateSamples, why.LateSample{
+			EventMillis: l.Timestamp, WatermarkMillis: l.Watermark, Key: l.Key, Topic: topic, Partition: partition, Offset: l.Offset,
+		})
+	}
+	return s
+}
+
+// splitBefore returns the split of that id in an earlier status.
+func splitBefore(s *status.Subtask, operator int, id string) *status.Split {
+	if s == nil || operator >= len(s.Operators) {
+		return nil
+	}
+	for i := range s.Operators[operator].Splits {
+		if sp := &s.Operators[operator].Splits[i]; sp.ID == id {
+			return sp
+		}
+	}
+	return nil
+}
+
+func splitOf(source string, subtask int, sp, before *status.Split) why.Split {
+	topic, partition := sp.Topic, sp.Partition
+	if topic == "" {
+		topic, partition = partitionOf(sp.ID)
+	}
+	out := why.Split{
+		Source: source, Topic: topic, Partition: partition, Subtask: why.Know(subtask),
+		Watermark: why.Know(sp.CurrentWatermark), State: why.Know(stateOf(sp.State)), Records: why.Know(sp.Records),
+		LastReadMillis: why.Know(why.Never), MaxEventMillis: why.Know(why.MinTime), FutureRecords: why.Know(sp.Future.Count),
+		PositionOffset: why.KnowIf(sp.CurrentOffset, sp.CurrentOffset >= 0), EndOffset: why.KnowIf(sp.EndOffset, sp.EndOffset >= 0),
+	}
+	if sp.Records > 0 {
+		out.LastReadMillis, out.MaxEventMillis = why.Know(sp.LastRecordAt.UnixMilli()), why.Know(sp.LastEventTime)
+	}
+	if before == nil {
+		before = &status.Split{}
+	}
+	span := sp.ActiveFor + sp.IdleFor + sp.PausedFor - before.ActiveFor - before.IdleFor - before.PausedFor
+	out.ActiveMillisPerSecond = perSecond(sp.ActiveFor, before.ActiveFor, span)
+	out.IdleMillisPerSecond = perSecond(sp.IdleFor, before.IdleFor, span)
+	out.PausedMillisPerSecond = perSecond(sp.PausedFor, before.PausedFor, span)
+	return out
+}
+
+func stateOf(s status.SplitState) why.SplitState {
+	switch s {
+	case status.SplitIdle:
+		return why.SplitIdle
+	case status.SplitPaused:
+		return why.SplitPaused
+	case status.SplitFinished:
+		return why.SplitFinished
+	}
+	return why.SplitActive
+}
+
+// partitionOf reads the id of a split of Kafka, "orders-3"; another is a topic of its own.
+func partitionOf(id string) (topic string, partition int32) {
+	if i := strings.LastIndexByte(id, '-'); i >= 0 {
+		if n, err := strconv.ParseInt(id[i+1:], 10, 32); err == nil && n >= 0 {
+			return id[:i], int32(n)
+		}
+	}
+	return id, 0
+}
+
+// addTopic notes what a source reads.
+func (c *Collector) addTopic(sp why.Split) {
+	for i := range c.evidence.Operators {
+		if o := &c.evidence.Operators[i]; o.ID == sp.Source && o.Source != nil && !slices.Contains(o.Source.Topics, sp.Topic) {
+			o.Source.Topics = append(o.Source.Topics, sp.Topic)
+			slices.Sort(o.Source.Topics)
+		}
+	}
+}
