@@ -1,0 +1,252 @@
+package checkpoint
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Pending is a checkpoint that is being written. Until Complete it does not exist for
+// anyone else. It is safe for concurrent use.
+type Pending struct {
+	store   *Store
+	storage storage // the store's, or that of a savepoint's target
+	id      int64
+	kind    Kind
+	dir     string
+	shared  *sharedFiles
+
+	mu       sync.Mutex
+	segments map[string]*Segment // by file
+	done     map[string]bool     // finished ones
+	refs     map[string]SharedRef
+	ended    bool
+}
+
+// Segment begins the segment of a subtask, of which there is one for each vertex and
+// subtask. The caller ends it with Finish or Abort.
+func (p *Pending) Segment(vertex string, subtask int) (*Segment, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return nil, errAborted
+	}
+	file := segmentFile(vertex, subtask)
+	if p.segments[file] != nil {
+		return nil, fmt.Errorf("checkpoint %d: subtask %d of vertex %s has begun its segment twice", p.id, subtask, vertex)
+	}
+	s, err := p.newSegment(vertex, subtask)
+	if err != nil {
+		return nil, err
+	}
+	p.segments[file] = s
+	return s, nil
+}
+
+// segmentFile returns a name that is safe on any storage and differs for different
+// vertices.
+func segmentFile(vertex string, subtask int) string {
+	clean := strings.Map(func(r rune) rune {
+		if r == '-' || r < 128 && isFileByte(byte(r)) {
+			return r
+		}
+		return '_'
+	}, vertex)
+	if clean != vertex || len(vertex) > 100 {
+		clean = fmt.Sprintf("%.80s-%016x", clean, xxh3.HashString(vertex))
+	}
+	return clean + "-" + strconv.Itoa(subtask) + segmentSuffix
+}
+
+func isFileByte(c byte) bool {
+	return c == '_' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
+}
+
+func (p *Pending) finished(s *Segment) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done[s.info.File] = true
+}
+
+// Complete publishes the checkpoint and returns where it is. m says what the coordinator
+// knows; number, kind, segments and sizes are filled in. All segments must be finished.
+// When it returns without an error, the checkpoint survives a crash of the machine.
+// If it fails, the checkpoint is aborted.
+func (p *Pending) Complete(m Manifest) (path string, err error) {
+	if err := p.publish(&m); err != nil {
+		return "", errors.Join(fmt.Errorf("checkpoint %d in %s: %w", p.id, p.storage.path(p.dir), withFree(p.storage, err)), p.Abort())
+	}
+	p.store.completed(p, &m)
+	return p.storage.path(p.dir), nil
+}
+
+func (p *Pending) publish(m *Manifest) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return errAborted
+	}
+	m.ID, m.Kind = p.id, p.kind
+	if err := p.describe(m); err != nil {
+		return err
+	}
+	data, err := encodeManifest(m)
+	if err != nil {
+		return err
+	}
+	// All that the manifest speaks of must be safe before it is there.
+	if err := p.storage.sync(p.dir); err != nil {
+		return err
+	}
+	if len(p.refs) > 0 {
+		if err := p.storage.sync(p.shared.dir); err != nil {
+			return err
+		}
+	}
+	if err := writeFile(p.storage, p.dir+"/"+manifestName, data); err != nil {
+		return err
+	}
+	if err := p.storage.sync(p.dir); err != nil {
+		return err
+	}
+	p.ended = true
+	return nil
+}
+
+// describe fills in what the segments know. The lock is held.
+func (p *Pending) describe(m *Manifest) error {
+	sizes := map[string]int64{}
+	m.Segments = nil
+	for _, file := range slices.Sorted(maps.Keys(p.segments)) {
+		s := p.segments[file]
+		if !p.done[file] {
+			return fmt.Errorf("subtask %d of vertex %s has not finished its segment", s.info.Subtask, s.info.Vertex)
+		}
+		m.Segments = append(m.Segments, s.info)
+		s.sizes(func(operator string, raw int64) { sizes[operator] += raw })
+	}
+	m.Operators = slices.Clone(m.Operators)
+	for i := range m.Operators {
+		op := &m.Operators[i]
+		op.Size = sizes[op.ID]
+		delete(sizes, op.ID)
+	}
+	for operator := range sizes {
+		return fmt.Errorf("there is state of operator %s, which the manifest does not name", operator)
+	}
+	return nil
+}
+
+func writeFile(s storage, name string, data []byte) error {
+	w, err := s.create(name)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(data); err != nil {
+		return errors.Join(err, w.abort())
+	}
+	if err := w.commit(); err != nil {
+		return errors.Join(err, w.abort())
+	}
+	return nil
+}
+
+// Abort gives the checkpoint up and removes all of it. Segments under way are aborted,
+// too. After Complete, and the second time, it does nothing.
+func (p *Pending) Abort() error {
+	p.mu.Lock()
+	if p.ended {
+		p.mu.Unlock()
+		return nil
+	}
+	p.ended = true
+	segments := slices.Collect(maps.Values(p.segments))
+	p.mu.Unlock()
+	for _, s := range segments {
+		s.Abort()
+	}
+	err := removeDir(p.storage, p.dir)
+	p.store.forget(p)
+	if err != nil {
+		return fmt.Errorf("checkpoint %d: removing what was written of it: %w", p.id, err)
+	}
+	return nil
+}
+
+// removeDir removes a checkpoint, the manifest first: without it, the rest is nothing.
+func removeDir(s storage, dir string) error {
+	if err := s.remove(dir + "/" + manifestName); err != nil {
+		return err
+	}
+	if err := s.sync(dir); err != nil {
+		return err
+	}
+	files, err := s.list(dir)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = f.name
+	}
+	return s.remove(names...)
+}
+
+func savepointDir(id int64) string {
+	var unique [3]byte
+	_, _ = rand.Read(unique[:]) // never fails
+	return fmt.Sprintf("savepoint-%d-%s", id, hex.EncodeToString(unique[:]))
+}
+
+// Shared makes a file that never changes part of the checkpoint. It is stored once,
+// however many checkpoints refer to it by that name, until none does any more. open is
+// called if it is to be stored, and gives size bytes.
+func (s *Segment) Shared(name string, size int64, open func() (io.ReadCloser, error)) (SharedRef, error) {
+	ref, err := s.pending.share(name, size, open)
+	if err != nil {
+		return SharedRef{}, fmt.Errorf("checkpoint %d: shared file %q: %w", s.pending.id, name, withFree(s.pending.storage, err))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.err != nil {
+		return SharedRef{}, s.over()
+	}
+	if !slices.Contains(s.index.Shared, ref) {
+		s.index.Shared = append(s.index.Shared, ref)
+	}
+	return ref, nil
+}
+
+func (p *Pending) share(name string, size int64, open func() (io.ReadCloser, error)) (SharedRef, error) {
+	if name == "" || len(name) > 200 || strings.Trim(name, ".") == "" || strings.ContainsFunc(name, func(r rune) bool {
+		return r != '-' && r != '.' && (r >= 128 || !isFileByte(byte(r)))
+	}) {
+		return SharedRef{}, errors.New("the name must be of letters, digits, -, _ and .")
+	}
+	// Noted first: from now on it is in use.
+	p.mu.Lock()
+	if p.ended {
+		p.mu.Unlock()
+		return SharedRef{}, errAborted
+	}
+	p.refs[name] = SharedRef{Name: name, Size: size}
+	p.mu.Unlock()
+	return p.shared.store(name, size, open)
+}
+
+// uses reports whether the pending checkpoint refers to a shared file.
+func (p *Pending) uses(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.refs[name]
+	return ok
+}

@@ -1,0 +1,139 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/zeebo/xxh3"
+)
+
+const sharedDir = "shared"
+
+// sharedFiles are the files that never change, of a store or of one savepoint.
+type sharedFiles struct {
+	storage storage
+	dir     string
+
+	mu    sync.Mutex
+	files map[string]*sharedFile
+}
+
+// sharedFile is a file that is there or on its way.
+type sharedFile struct {
+	stored chan struct{} // closed when ref or err is known
+	ref    SharedRef
+	err    error
+}
+
+func newSharedFiles(s storage, dir string) *sharedFiles {
+	return &sharedFiles{storage: s, dir: dir, files: map[string]*sharedFile{}}
+}
+
+// know takes note of files that a whole checkpoint refers to.
+func (s *sharedFiles) know(refs []SharedRef) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ref := range refs {
+		f := &sharedFile{stored: make(chan struct{}), ref: ref}
+		close(f.stored)
+		s.files[ref.Name] = f
+	}
+}
+
+// store returns the reference to a file and stores it if it is not there.
+func (s *sharedFiles) store(name string, size int64, open func() (io.ReadCloser, error)) (SharedRef, error) {
+	s.mu.Lock()
+	f, known := s.files[name]
+	if !known {
+		f = &sharedFile{stored: make(chan struct{})}
+		s.files[name] = f
+	}
+	s.mu.Unlock()
+	if known {
+		<-f.stored
+		if f.err == nil && f.ref.Size != size {
+			return SharedRef{}, fmt.Errorf("it is stored with %d bytes and now has %d: a shared file never changes", f.ref.Size, size)
+		}
+		return f.ref, f.err
+	}
+	f.ref, f.err = s.copy(name, size, open)
+	if f.err != nil {
+		s.mu.Lock()
+		delete(s.files, name) // the next one may try again
+		s.mu.Unlock()
+	}
+	close(f.stored)
+	return f.ref, f.err
+}
+
+func (s *sharedFiles) copy(name string, size int64, open func() (io.ReadCloser, error)) (SharedRef, error) {
+	from, err := open()
+	if err != nil {
+		return SharedRef{}, err
+	}
+	defer from.Close() // only read from
+	to, err := s.storage.create(s.dir + "/" + name)
+	if err != nil {
+		return SharedRef{}, err
+	}
+	hash := xxh3.New()
+	n, err := io.Copy(to, io.TeeReader(from, hash))
+	if err == nil && n != size {
+		err = fmt.Errorf("it has %d bytes instead of %d", n, size)
+	}
+	if err == nil {
+		err = to.commit()
+	}
+	if err != nil {
+		return SharedRef{}, errors.Join(err, to.abort())
+	}
+	return SharedRef{Name: name, Size: size, Checksum: hash.Sum64()}, nil
+}
+
+// collect removes the files that are not in use, and what dead runs left of others.
+func (s *sharedFiles) collect(inUse func(name string) bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	files, err := s.storage.list(s.dir)
+	if err != nil {
+		return err
+	}
+	var remove []string
+	for _, file := range files {
+		name := strings.TrimSuffix(strings.TrimPrefix(file.name, s.dir+"/"), partSuffix)
+		if inUse(name) {
+			continue
+		}
+		remove = append(remove, file.name)
+		delete(s.files, name)
+	}
+	return s.storage.remove(remove...)
+}
+
+// checkedReader reads a shared file and ends with an error instead of io.EOF if its
+// content is not what it was.
+type checkedReader struct {
+	file fileReader
+	from *io.SectionReader
+	hash *xxh3.Hasher
+	ref  SharedRef
+	path string
+}
+
+func (r *checkedReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	_, _ = r.hash.Write(p[:n]) // never fails
+	if err == io.EOF && r.hash.Sum64() != r.ref.Checksum {
+		err = fmt.Errorf("checkpoint: shared file %s: %w", r.path, errDamaged)
+	}
+	return n, err
+}
+
+func (r *checkedReader) Close() error { return r.file.Close() }
+
+func newCheckedReader(f fileReader, ref SharedRef, path string) *checkedReader {
+	return &checkedReader{file: f, from: io.NewSectionReader(f, 0, f.size()), hash: xxh3.New(), ref: ref, path: path}
+}

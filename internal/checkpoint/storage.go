@@ -1,0 +1,142 @@
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// storage is where files are: a folder, an object store, memory. Names have slashes and
+// are relative to its root. Errors name the file. It is safe for concurrent use.
+type storage interface {
+	// path returns the name as the user knows it; "" is the root.
+	path(name string) string
+	// create begins a file. It appears under its name with commit.
+	create(name string) (fileWriter, error)
+	// open fails with fs.ErrNotExist if there is none.
+	open(name string) (fileReader, error)
+	// list returns the files at any depth below dir, "" for all, in the order of names.
+	// A dir that is not there has none.
+	list(dir string) ([]fileInfo, error)
+	// remove removes files, and the folders that are empty then. One that is not there
+	// is no error.
+	remove(names ...string) error
+	// sync makes sure that the names created and removed in dir survive a crash.
+	sync(dir string) error
+	// lock makes this process the only one that writes here.
+	lock() (release func() error, err error)
+	// free returns the free space in bytes; ok is false if that is not known.
+	free() (bytes uint64, ok bool)
+	close() error
+}
+
+// fileWriter is a file that does not exist yet. After a commit, abort does nothing.
+type fileWriter interface {
+	io.Writer
+	// commit makes the file appear, complete and safe.
+	commit() error
+	abort() error
+}
+
+// fileReader is an open file. ReadAt is safe for concurrent use.
+type fileReader interface {
+	io.ReaderAt
+	io.Closer
+	size() int64
+}
+
+type fileInfo struct {
+	name string
+	size int64
+}
+
+func sortFiles(files []fileInfo) []fileInfo {
+	slices.SortFunc(files, func(a, b fileInfo) int { return cmp.Compare(a.name, b.name) })
+	return files
+}
+
+// errNoSpace is what a storage without an operating system below says when it is full.
+var errNoSpace = errors.New("no space left")
+
+// withFree adds the free space to err if that may be the reason.
+func withFree(s storage, err error) error {
+	if err == nil || !isNoSpace(err) {
+		return err
+	}
+	if n, ok := s.free(); ok {
+		return fmt.Errorf("%w (%d bytes are free in %s)", err, n, s.path(""))
+	}
+	return err
+}
+
+// openStorage opens the storage of a URL or local path. write creates what is missing.
+func openStorage(ctx context.Context, address string, write bool) (storage, error) {
+	scheme, rest, ok := strings.Cut(address, "://")
+	if !ok {
+		return openLocal(address, write)
+	}
+	switch scheme {
+	case "file":
+		u, err := url.Parse(address)
+		if err != nil {
+			return nil, fmt.Errorf("checkpoint: %w", err)
+		}
+		if u.Host != "" || !strings.HasPrefix(u.Path, "/") {
+			return nil, fmt.Errorf("checkpoint: %s: a file URL has three slashes and an absolute path, such as file:///var/lib/job", address)
+		}
+		return openLocal(filepath.FromSlash(u.Path), write)
+	case "mem":
+		name, dir, _ := strings.Cut(rest, "/")
+		return openMem(name, dir), nil
+	}
+	if tag, known := blobTags[scheme]; known {
+		if openBlob == nil {
+			return nil, fmt.Errorf("checkpoint: %s: this lowwater is built without object stores: build it with -tags %s", address, tag)
+		}
+		return openBlob(ctx, scheme, address)
+	}
+	return nil, fmt.Errorf("checkpoint: %s: unknown scheme %q: there are /path, file, s3, gs and azblob", address, scheme)
+}
+
+// blobTags are the build tags that link in the object stores of URL schemes.
+var blobTags = map[string]string{"s3": "lowwater_s3", "gs": "lowwater_gcs", "azblob": "lowwater_azure"}
+
+// openBlob is set in builds with object stores.
+var openBlob func(ctx context.Context, scheme, address string) (storage, error)
+
+// splitAddress cuts the address of a checkpoint, or of its manifest, into the storage
+// that has it and its folder there.
+func splitAddress(address string) (root, dir string) {
+	scheme, rest, isURL := strings.Cut(address, "://")
+	if !isURL {
+		clean := filepath.Clean(address)
+		if filepath.Base(clean) == manifestName {
+			clean = filepath.Dir(clean)
+		}
+		if abs, err := filepath.Abs(clean); err == nil {
+			clean = abs // "." has a name, too
+		}
+		return filepath.Dir(clean), filepath.Base(clean)
+	}
+	rest, query, hasQuery := strings.Cut(rest, "?")
+	clean := strings.TrimRight(rest, "/")
+	if path.Base(clean) == manifestName {
+		clean = path.Dir(clean)
+	}
+	root, dir = path.Split(clean)
+	root = scheme + "://" + strings.TrimSuffix(root, "/")
+	if scheme == "file" && root == "file://" {
+		root += "/"
+	}
+	if hasQuery {
+		root += "?" + query
+	}
+	return root, dir
+}
