@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/lowwater/lowwater/internal/snapshot"
 	"github.com/lowwater/lowwater/state"
 )
 
@@ -21,7 +22,24 @@ type Backend[K comparable] struct {
 	states    []keyedState[K]
 	opened    map[string]opened[K]
 	err       error
+	storage   Storage
+	// keys is how keys are stored, nil if they are not.
+	keys *KeyCodec[K]
 }
+
+// Storage says how the states of a backend are stored and restored.
+type Storage struct {
+	// Kind is that of the states' parts: snapshot.Keyed or snapshot.Broadcast.
+	Kind snapshot.Kind
+	// Prefix comes before the names of states in the names of parts.
+	Prefix string
+	// Restored is what states are restored from, nil if there is nothing.
+	Restored snapshot.Reader
+	// MaxParallelism is the number of key groups, 1 for states that are not keyed.
+	MaxParallelism int
+}
+
+func (s *Storage) part(state string) string { return s.Prefix + state }
 
 // keyedState is a state of any kind and type.
 type keyedState[K comparable] interface {
@@ -29,6 +47,8 @@ type keyedState[K comparable] interface {
 	keyAt(i int) (hash uint64, key K)
 	touch(hashes []uint64)
 	cleanUp(budget int)
+	snapshot(*Snapshot) error
+	restore(snapshot.PartReader) error
 }
 
 // opened is a state with what it was declared as.
@@ -48,6 +68,33 @@ type descriptor interface {
 // NewBackend returns a backend without states.
 func NewBackend[K comparable]() *Backend[K] {
 	return &Backend[K]{opened: map[string]opened[K]{}}
+}
+
+// Store makes states storable. It comes before the states are opened, which then take up
+// what was stored under their names; without it, their types may be any. It fails if keys
+// cannot be stored.
+func (b *Backend[K]) Store(s Storage) error {
+	keys, err := NewKeyCodec[K](s.MaxParallelism)
+	b.storage, b.keys = s, keys
+	return err
+}
+
+// Keys returns how keys are stored, nil without Store.
+func (b *Backend[K]) Keys() *KeyCodec[K] { return b.keys }
+
+// Snapshot adds the states that have been opened, each as a part of its own. What has
+// expired is left out.
+func (b *Backend[K]) Snapshot(s *Snapshot) error {
+	if b.use != 0 { // states remember where their values are
+		b.uses++
+		b.use = b.uses
+	}
+	for _, state := range b.states {
+		if err := state.snapshot(s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SetCurrentKey makes key the one whose state is read and written. hash is the
@@ -122,41 +169,47 @@ func (b *Backend[K]) EachKey[S any](s S, visit func(key K, s S) error) error {
 
 // Value opens a value state.
 func (b *Backend[K]) Value[V any](d state.ValueDescriptor[V]) (state.ValueState[V], error) {
-	return open(b, d, func(name string, ttl expiry) state.ValueState[V] {
+	return open(b, d, func(name string, ttl expiry) (state.ValueState[V], error) {
 		if ttl.none() {
-			return &valueState[K, V]{newStore[K, V](b, name)}
+			s, err := newPlain[K, V](b, name, valueLayout)
+			return &valueState[K, V]{s}, err
 		}
-		return &agingValue[K, V]{newAging[K, V](b, name, ttl)}
+		s, err := newAging[K, V](b, name, ttl, valueLayout)
+		return &agingValue[K, V]{s}, err
 	})
 }
 
 // Reducing opens a reducing state.
 func (b *Backend[K]) Reducing[V any](d state.ReducingDescriptor[V]) (state.ReducingState[V], error) {
-	return open(b, d, func(name string, ttl expiry) state.ReducingState[V] {
+	return open(b, d, func(name string, ttl expiry) (state.ReducingState[V], error) {
 		if ttl.none() {
-			return &reducingState[K, V]{newStore[K, V](b, name), d.Combine()}
+			s, err := newPlain[K, V](b, name, reducingLayout)
+			return &reducingState[K, V]{s, d.Combine()}, err
 		}
-		return &agingReducing[K, V]{newAging[K, V](b, name, ttl), d.Combine()}
+		s, err := newAging[K, V](b, name, ttl, reducingLayout)
+		return &agingReducing[K, V]{s, d.Combine()}, err
 	})
 }
 
 // Aggregating opens an aggregating state.
 func (b *Backend[K]) Aggregating[In, Acc, Out any](d state.AggregatingDescriptor[In, Acc, Out]) (state.AggregatingState[In, Out], error) {
-	return open(b, d, func(name string, ttl expiry) state.AggregatingState[In, Out] {
+	return open(b, d, func(name string, ttl expiry) (state.AggregatingState[In, Out], error) {
 		if ttl.none() {
-			return &aggregatingState[K, In, Acc, Out]{newStore[K, Acc](b, name), d.Aggregator()}
+			s, err := newPlain[K, Acc](b, name, aggregatingLayout)
+			return &aggregatingState[K, In, Acc, Out]{s, d.Aggregator()}, err
 		}
-		return &agingAggregating[K, In, Acc, Out]{newAging[K, Acc](b, name, ttl), d.Aggregator()}
+		s, err := newAging[K, Acc](b, name, ttl, aggregatingLayout)
+		return &agingAggregating[K, In, Acc, Out]{s, d.Aggregator()}, err
 	})
 }
 
 // List opens a list state.
 func (b *Backend[K]) List[V any](d state.ListDescriptor[V]) (state.ListState[V], error) {
-	return open(b, d, func(name string, ttl expiry) state.ListState[V] {
+	return open(b, d, func(name string, ttl expiry) (state.ListState[V], error) {
 		if ttl.none() {
-			return &listState[K, V]{newStore[K, []V](b, name)}
+			return newList[K, V](b, name)
 		}
-		return &agingList[K, V]{store: newStore[K, datedList[V]](b, name), expiry: ttl}
+		return newAgingList[K, V](b, name, ttl)
 	})
 }
 
@@ -166,21 +219,17 @@ func (b *Backend[K]) Map[MK comparable, MV any](d state.MapDescriptor[MK, MV]) (
 	if err != nil {
 		return nil, fmt.Errorf("map state %q: %w", d.Name(), err)
 	}
-	return open(b, d, func(name string, ttl expiry) state.MapState[MK, MV] {
+	return open(b, d, func(name string, ttl expiry) (state.MapState[MK, MV], error) {
 		if ttl.none() {
-			s := &mapState[K, MK, MV]{store: newStore[K, entries[MK, MV]](b, name), mapKeys: keys}
-			s.all = s.each
-			return s
+			return newMap[K, MK, MV](b, name, keys)
 		}
-		s := &agingMap[K, MK, MV]{store: newStore[K, entries[MK, dated[MV]]](b, name), mapKeys: keys, expiry: ttl}
-		s.all = s.each
-		return s
+		return newAgingMap[K, MK, MV](b, name, keys, ttl)
 	})
 }
 
 // open returns the state that d declares: the one of that name if it was opened
 // before with the same declaration, else a new one.
-func open[K comparable, D descriptor, S any](b *Backend[K], d D, build func(name string, ttl expiry) S) (S, error) {
+func open[K comparable, D descriptor, S any](b *Backend[K], d D, build func(name string, ttl expiry) (S, error)) (S, error) {
 	var none S
 	if err := d.Validate(); err != nil {
 		return none, err
@@ -198,9 +247,27 @@ func open[K comparable, D descriptor, S any](b *Backend[K], d D, build func(name
 			return s, nil
 		}
 	}
-	s := build(d.Name(), newExpiry(d.TTL()))
+	s, err := build(d.Name(), newExpiry(d.TTL()))
+	if err != nil {
+		return none, fmt.Errorf("state %q: %w", d.Name(), err)
+	}
 	now.state = any(s).(keyedState[K])
+	if err := b.restore(d.Name(), now.state); err != nil {
+		return none, fmt.Errorf("state %q cannot be restored: %w", d.Name(), err)
+	}
 	b.opened[d.Name()] = now
 	b.states = append(b.states, now.state)
 	return s, nil
+}
+
+// restore lets a state that was just opened take up what was stored under its name.
+func (b *Backend[K]) restore(name string, s keyedState[K]) error {
+	if b.storage.Restored == nil {
+		return nil
+	}
+	part, ok := b.storage.Restored.Part(b.storage.part(name))
+	if !ok {
+		return nil
+	}
+	return s.restore(part)
 }

@@ -30,12 +30,15 @@ import (
 // The functions that write are called by both goroutines, one at a time, so they may
 // share a buffer. They must not change the entries.
 type Snapshot struct {
-	w      snapshot.Writer
-	parts  []snapshot.PartWriter
-	blocks []blocks
+	w     snapshot.Writer
+	parts []snapshot.PartWriter
 
 	// mu is held while a block or an entry is written.
 	mu sync.Mutex
+	// blocks are all that is to be written; the first done of them are. What is written
+	// may add some.
+	blocks []blocks
+	done   int
 	// wanted says that the subtask waits for mu.
 	wanted atomic.Bool
 	// over says that nothing more is read: all is written, or the snapshot failed or
@@ -51,6 +54,11 @@ type blocks interface {
 	// enough for the subtask to wait for it.
 	next() (bool, error)
 }
+
+// blocksFunc is blocks of one function.
+type blocksFunc func() (bool, error)
+
+func (f blocksFunc) next() (bool, error) { return f() }
 
 // errSuperseded is the error of a snapshot whose successor began before it was over.
 var errSuperseded = errors.New("the next snapshot of the same state began before this one was written")
@@ -68,7 +76,11 @@ func (s *Snapshot) Part(p snapshot.Part) (snapshot.PartWriter, error) {
 	return part, nil
 }
 
-// Start hands the writing to a goroutine of its own. Nothing may be added afterwards.
+// add adds something that is written block by block, by calls of next.
+func (s *Snapshot) add(next blocksFunc) { s.blocks = append(s.blocks, next) }
+
+// Start hands the writing to a goroutine of its own. Afterwards only the functions that
+// write may add something.
 func (s *Snapshot) Start() { s.w.Later(s.write) }
 
 // Over reports whether nothing more is read of what was added, so that it may be changed
@@ -77,20 +89,15 @@ func (s *Snapshot) Over() bool { return s.over.Load() }
 
 // write writes everything that the subtask has not.
 func (s *Snapshot) write(ctx context.Context) error {
-	for _, b := range s.blocks {
-		for more := true; more; {
-			// A mutex would let this goroutine in again and again while the subtask wakes.
-			for s.wanted.Load() {
-				runtime.Gosched()
-			}
-			var err error
-			if more, err = s.writeBlock(b, ctx.Err()); err != nil {
-				return err
-			}
+	for more := true; more; {
+		// A mutex would let this goroutine in again and again while the subtask wakes.
+		for s.wanted.Load() {
+			runtime.Gosched()
 		}
-	}
-	if err := s.end(); err != nil {
-		return err
+		var err error
+		if more, err = s.writeBlock(ctx.Err()); err != nil {
+			return err
+		}
 	}
 	var err error
 	for _, part := range s.parts {
@@ -99,28 +106,31 @@ func (s *Snapshot) write(ctx context.Context) error {
 	return err
 }
 
-// writeBlock writes the next block of b, or ends the snapshot if it was given up.
-func (s *Snapshot) writeBlock(b blocks, givenUp error) (more bool, err error) {
+// writeBlock writes the next block, or ends the snapshot if it was given up. It reports
+// whether there may be more.
+func (s *Snapshot) writeBlock(givenUp error) (more bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over.Load() {
+	switch {
+	case s.over.Load():
 		return false, s.err
+	case givenUp != nil:
+		s.fail(givenUp)
+		return false, givenUp
+	case s.done == len(s.blocks):
+		s.over.Store(true)
+		return false, nil
 	}
-	if err = givenUp; err == nil {
-		more, err = b.next()
-	}
+	more, err = s.blocks[s.done].next()
 	if err != nil {
 		s.fail(err)
+		return false, err
 	}
-	return more, err
-}
-
-// end makes the snapshot over, when all is written.
-func (s *Snapshot) end() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.over.Store(true)
-	return s.err
+	if !more {
+		s.blocks[s.done] = nil
+		s.done++
+	}
+	return true, nil
 }
 
 // before has the subtask write something before it changes it.

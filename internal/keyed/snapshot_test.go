@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lowwater/lowwater/internal/snapshot"
+	"github.com/lowwater/lowwater/internal/snapshot/snapshottest"
 )
 
 // laterWriter is a snapshot.Writer that keeps what is to be done later.
@@ -30,19 +31,14 @@ func (w *laterWriter) run(ctx context.Context) error {
 	return err
 }
 
-// step writes one block of s and reports whether there was one.
+// step writes one block of s and reports whether there may be more.
 func step(t testing.TB, s *Snapshot) bool {
 	t.Helper()
-	for _, b := range s.blocks {
-		more, err := s.writeBlock(b, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if more {
-			return true
-		}
+	more, err := s.writeBlock(nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return false
+	return more
 }
 
 func newRand(t testing.TB) *rand.Rand {
@@ -111,7 +107,6 @@ func TestTableSnapshot(t *testing.T) {
 				}
 				more = step(t, s)
 			}
-			s.over.Store(true)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("snapshot (-want +got):\n%s", diff)
 			}
@@ -176,7 +171,6 @@ func TestTimersSnapshot(t *testing.T) {
 				}
 				more = step(t, s)
 			}
-			s.over.Store(true)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("snapshot (-want +got):\n%s", diff)
 			}
@@ -299,4 +293,37 @@ func TestSnapshotEnds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// storeIn makes a backend's states storable.
+func storeIn[K comparable](t testing.TB, b *Backend[K], restored snapshot.Reader) {
+	t.Helper()
+	if err := b.Store(Storage{Prefix: "state/", MaxParallelism: 128, Restored: restored}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// takeSnapshot begins a snapshot of a backend.
+func takeSnapshot[K comparable](t testing.TB, b *Backend[K]) *snapshottest.Snapshot {
+	t.Helper()
+	taken, err := snapshottest.Take(1, func(w snapshot.Writer) error {
+		s := NewSnapshot(w)
+		err := b.Snapshot(s)
+		s.Start()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return taken
+}
+
+// readerOf returns what one subtask is restored from.
+func readerOf(t testing.TB, taken ...*snapshottest.Snapshot) snapshot.Reader {
+	t.Helper()
+	readers, err := snapshottest.Readers(taken, 1, 128)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readers[0]
 }

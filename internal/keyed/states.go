@@ -2,6 +2,8 @@ package keyed
 
 import (
 	"iter"
+	"reflect"
+	"slices"
 
 	"github.com/lowwater/lowwater/window"
 )
@@ -64,6 +66,22 @@ func (s *aggregatingState[K, In, Acc, Out]) Add(v In) {
 
 type listState[K comparable, V any] struct{ store[K, []V] }
 
+func newList[K comparable, V any](b *Backend[K], name string) (*listState[K, V], error) {
+	s, err := newStore(b, name, func() (*cells[K, []V], error) {
+		el, err := plainElement[V]()
+		if err != nil {
+			return nil, err
+		}
+		return listCells[K](el, listElements[[]V, V]{
+			len:   func(c *[]V) int { return len(*c) },
+			at:    func(c *[]V, i int) *V { return &(*c)[i] },
+			add:   func(c *[]V, v V) { *c = append(*c, v) },
+			fixed: !isShared(reflect.TypeFor[V]()),
+		}), nil
+	})
+	return &listState[K, V]{s}, err
+}
+
 func (s *listState[K, V]) Get() []V {
 	if c := s.get(); c != nil {
 		return *c
@@ -89,6 +107,10 @@ func (s *listState[K, V]) Set(vs []V) {
 		return
 	}
 	c, _ := s.create()
+	if s.isBeingWritten() { // maybe still the list as it was
+		*c = slices.Clone(vs)
+		return
+	}
 	*c = replace(*c, vs)
 }
 
@@ -107,6 +129,19 @@ type mapState[K, MK comparable, MV any] struct {
 	mapKeys[MK]
 	// all is each, bound once.
 	all iter.Seq2[MK, MV]
+}
+
+func newMap[K, MK comparable, MV any](b *Backend[K], name string, keys mapKeys[MK]) (*mapState[K, MK, MV], error) {
+	cells, err := newStore(b, name, func() (*cells[K, entries[MK, MV]], error) {
+		el, err := plainElement[MV]()
+		if err != nil {
+			return nil, err
+		}
+		return mapCells[K](&keys, el)
+	})
+	s := &mapState[K, MK, MV]{store: cells, mapKeys: keys}
+	s.all = s.each
+	return s, err
 }
 
 func (s *mapState[K, MK, MV]) Get(key MK) (v MV, ok bool) {

@@ -1,6 +1,11 @@
 package keyed
 
-import "iter"
+import (
+	"fmt"
+	"maps"
+
+	"github.com/lowwater/lowwater/internal/snapshot"
+)
 
 // store is a table with one cell of a state for each key that has one.
 type store[K comparable, C any] struct {
@@ -13,10 +18,29 @@ type store[K comparable, C any] struct {
 	use  uint64
 	// lost takes what is written without a current key.
 	lost C
+	// cells is how cells are stored, nil if they are not.
+	cells *cells[K, C]
 }
 
-func newStore[K comparable, C any](b *Backend[K], name string) store[K, C] {
-	return store[K, C]{backend: b, name: name, table: NewTable[K, C]()}
+// newStore returns an empty store. storage says how its cells are stored, if they are.
+func newStore[K comparable, C any](b *Backend[K], name string, storage func() (*cells[K, C], error)) (store[K, C], error) {
+	s := store[K, C]{backend: b, name: name, table: NewTable[K, C]()}
+	var err error
+	if b.keys != nil {
+		s.cells, err = storage()
+	}
+	return s, err
+}
+
+// newPlain returns the store of a state without TTL of one value per key.
+func newPlain[K comparable, V any](b *Backend[K], name string, kind layoutOf) (store[K, V], error) {
+	return newStore(b, name, func() (*cells[K, V], error) {
+		el, err := plainElement[V]()
+		if err != nil {
+			return nil, err
+		}
+		return singleCells[K](kind, el), nil
+	})
 }
 
 // get returns the cell of the current key, nil if it has none. It is valid
@@ -73,7 +97,7 @@ func (s *store[K, C]) deleteAt(i int) {
 func (s *store[K, C]) len() int { return s.table.Len() }
 
 func (s *store[K, C]) keyAt(i int) (hash uint64, key K) {
-	e := s.table.At(i)
+	e := s.table.entry(uint32(i))
 	return e.Hash, e.Key
 }
 
@@ -82,21 +106,60 @@ func (s *store[K, C]) touch(hashes []uint64) { s.table.Touch(hashes) }
 // cleanUp does nothing where nothing expires.
 func (s *store[K, C]) cleanUp(int) {}
 
-// inGroups visits the cells of the keys in a range of key groups, for a
-// snapshot.
-func (s *store[K, C]) inGroups(r GroupRange, maxParallelism int) iter.Seq[*Entry[K, C]] {
-	return func(yield func(*Entry[K, C]) bool) {
-		for e := range s.table.All() {
-			if r.Contains(KeyGroup(e.Hash, maxParallelism)) && !yield(e) {
-				return
-			}
-		}
-	}
+// isBeingWritten reports whether a snapshot may still read cells.
+func (s *store[K, C]) isBeingWritten() bool {
+	return s.table.image != nil && !s.table.image.snapshot.Over()
 }
 
-// restore puts a cell of a snapshot back.
-func (s *store[K, C]) restore(hash uint64, key K, cell C) {
-	c, _ := s.table.Upsert(hash, key)
-	*c = cell
-	s.cell, s.use = nil, 0
+// snapshot adds the state to a snapshot, as a part of its own.
+func (s *store[K, C]) snapshot(to *Snapshot) error {
+	storage, cells, keys := &s.backend.storage, s.cells, s.backend.keys
+	schemas := maps.Clone(cells.schemas)
+	schemas["key"] = keys.Schema()
+	part, err := to.Part(snapshot.Part{
+		Name: storage.part(s.name), Kind: storage.Kind, Version: int(cells.layout), Schemas: schemas,
+	})
+	if err != nil {
+		return err
+	}
+	w := &cellWriter[K]{snapshot: to, part: part, keys: keys, now: s.backend.now}
+	to.Table(s.table, func(e *Entry[K, C]) error {
+		if err := cells.write(w, e); err != nil {
+			return fmt.Errorf("state %q, key %v: %w", s.name, e.Key, err)
+		}
+		return nil
+	})
+	return nil
+}
+
+// restore fills the empty state from a part.
+func (s *store[K, C]) restore(p snapshot.PartReader) error {
+	part := p.Part()
+	if stored := layoutOf(part.Version); stored.kind() != s.cells.layout.kind() {
+		return fmt.Errorf("it was stored as %v state with schema %v and is now declared as %v state with schema %v: "+
+			"give the new state another name, or declare it as it was",
+			stored, part.Schemas["value"], s.cells.layout, s.cells.schemas["value"])
+	}
+	decodeKey, err := s.backend.keys.Decoder(part.Schemas["key"])
+	if err != nil {
+		return err
+	}
+	decode, err := s.cells.decoder(part, s.backend.now)
+	if err != nil {
+		return err
+	}
+	for e, err := range p.Entries() {
+		if err != nil {
+			return err
+		}
+		hash, key, rest, err := decodeKey(e)
+		if err != nil {
+			return err
+		}
+		c, _ := s.table.Upsert(hash, key)
+		if err := decode(rest, c); err != nil {
+			return fmt.Errorf("key %v: %w", key, err)
+		}
+	}
+	return nil
 }

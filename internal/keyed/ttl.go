@@ -46,8 +46,15 @@ type aging[K comparable, V any] struct {
 	sweep
 }
 
-func newAging[K comparable, V any](b *Backend[K], name string, ttl expiry) aging[K, V] {
-	return aging[K, V]{store: newStore[K, dated[V]](b, name), expiry: ttl}
+func newAging[K comparable, V any](b *Backend[K], name string, ttl expiry, kind layoutOf) (aging[K, V], error) {
+	s, err := newStore(b, name, func() (*cells[K, dated[V]], error) {
+		el, err := datedElement[V](ttl)
+		if err != nil {
+			return nil, err
+		}
+		return singleCells[K](kind, el), nil
+	})
+	return aging[K, V]{store: s, expiry: ttl}, err
 }
 
 // read returns the value, if it can be seen.
@@ -84,7 +91,7 @@ func (s *aging[K, V]) write() (v *V, created bool) {
 func (s *aging[K, V]) cleanUp(budget int) {
 	for s.start(s.len()); budget > 0 && s.rest > 0; budget-- {
 		s.rest--
-		if s.expired(s.table.At(s.rest).Value.at, s.backend.now) {
+		if s.expired(s.table.entry(uint32(s.rest)).Value.at, s.backend.now) {
 			s.deleteAt(s.rest)
 		}
 	}
@@ -162,6 +169,27 @@ type agingList[K comparable, V any] struct {
 	store[K, datedList[V]]
 	expiry
 	sweep
+}
+
+func newAgingList[K comparable, V any](b *Backend[K], name string, ttl expiry) (*agingList[K, V], error) {
+	s, err := newStore(b, name, func() (*cells[K, datedList[V]], error) {
+		el, err := datedElement[V](ttl)
+		if err != nil {
+			return nil, err
+		}
+		var current dated[V]
+		return listCells[K](el, listElements[datedList[V], dated[V]]{
+			len: func(c *datedList[V]) int { return len(c.values) },
+			at: func(c *datedList[V], i int) *dated[V] {
+				current = dated[V]{c.times[i], c.values[i]}
+				return &current
+			},
+			add: func(c *datedList[V], v dated[V]) {
+				c.values, c.times = append(c.values, v.value), append(c.times, v.at)
+			},
+		}), nil
+	})
+	return &agingList[K, V]{store: s, expiry: ttl}, err
 }
 
 // Get leaves out what has expired, unless that can be seen: then the list stays
@@ -250,6 +278,19 @@ type agingMap[K, MK comparable, MV any] struct {
 	sweep
 	inner sweep
 	all   iter.Seq2[MK, MV]
+}
+
+func newAgingMap[K, MK comparable, MV any](b *Backend[K], name string, keys mapKeys[MK], ttl expiry) (*agingMap[K, MK, MV], error) {
+	cells, err := newStore(b, name, func() (*cells[K, entries[MK, dated[MV]]], error) {
+		el, err := datedElement[MV](ttl)
+		if err != nil {
+			return nil, err
+		}
+		return mapCells[K](&keys, el)
+	})
+	s := &agingMap[K, MK, MV]{store: cells, mapKeys: keys, expiry: ttl}
+	s.all = s.each
+	return s, err
 }
 
 func (s *agingMap[K, MK, MV]) Get(key MK) (v MV, ok bool) {
