@@ -40,6 +40,9 @@ type Client struct {
 	token   string
 	timeout time.Duration
 	http    *http.Client
+	// primeWait is how long the cluster gets to fetch metrics from its TaskManagers after
+	// it was asked for them.
+	primeWait time.Duration
 }
 
 // NewClient returns a client. It does not connect.
@@ -48,7 +51,7 @@ func NewClient(o Options) (*Client, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, fmt.Errorf("%q is not the URL of a REST API: want http://host:port or https://host:port", redact(o.URL))
 	}
-	c := &Client{base: base, token: o.Token, timeout: o.Timeout}
+	c := &Client{base: base, token: o.Token, timeout: o.Timeout, primeWait: 1200 * time.Millisecond}
 	if c.timeout == 0 {
 		c.timeout = defaultTimeout
 	}

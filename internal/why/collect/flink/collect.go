@@ -12,13 +12,8 @@ import (
 	"github.com/lowwater/lowwater/internal/why"
 )
 
-const (
-	// primeWait is how long the cluster gets to fetch metrics from its TaskManagers after
-	// it was asked for them.
-	primeWait = 1200 * time.Millisecond
-	// primeTries bounds how often it is asked while it has none.
-	primeTries = 5
-)
+// primeTries bounds how often a cluster is asked for metrics while it has none.
+const primeTries = 5
 
 // sqlTree finds an operator of SQL in the description of a chain.
 var sqlTree = regexp.MustCompile(`\[\d+\]:\w+\(`)
@@ -93,12 +88,12 @@ func (c *Collector) readInterval(ctx context.Context) {
 // Look adds a snapshot. Looks within ten seconds see the same metrics.
 func (c *Collector) Look(ctx context.Context) error {
 	before := c.evidence
-	interval := before.WatermarkIntervalMillis
 	if err := c.readPlan(ctx); err != nil {
 		return err
 	}
-	c.evidence.WatermarkIntervalMillis, c.evidence.History = interval, before.History
-	offset := c.plan.Now - time.Now().UnixMilli()
+	c.evidence.WatermarkIntervalMillis, c.evidence.History = before.WatermarkIntervalMillis, before.History
+	// Metrics are as old as the fetch that priming starts, by the cluster's clock.
+	at := c.plan.Now
 	if err := c.prime(ctx); err != nil {
 		return err
 	}
@@ -112,7 +107,7 @@ func (c *Collector) Look(ctx context.Context) error {
 		v.add(n.ID, values)
 	}
 	s := v.finish()
-	s.AtMillis = time.Now().UnixMilli() + offset
+	s.AtMillis = at
 	c.evidence.AtMillis = s.AtMillis
 	c.evidence.History = append(c.evidence.History, s)
 	c.infer()
@@ -133,7 +128,7 @@ func (c *Collector) prime(ctx context.Context) error {
 	}
 	for range primeTries {
 		select {
-		case <-time.After(primeWait):
+		case <-time.After(c.client.primeWait):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
