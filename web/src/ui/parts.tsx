@@ -103,7 +103,7 @@ export function Table<Row>(props: {
     return <Empty>{props.empty ?? "Nothing here."}</Empty>;
   }
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={props.caption}>
+    <div class="scroll" tabIndex={0} role="group" aria-label={props.caption}>
       <table>
         <caption class="hidden">{props.caption}</caption>
         <thead>
