@@ -28,11 +28,15 @@ func Diagnose(e *Evidence) *Diagnosis {
 	}
 	d.Findings = v.explain(merge(d.Findings))
 	slices.SortStableFunc(d.Findings, before)
-	if len(d.Findings) == 0 || d.Findings[0].Severity == Fine && d.Findings[0].Code != WindowNotDue {
+	if len(d.Findings) == 0 || d.Findings[0].Severity == Fine && !answers(d.Findings[0].Code) {
 		d.Findings = slices.Insert(d.Findings, 0, nothing(v))
 	}
 	return d
 }
+
+// answers reports whether a finding without harm is the answer all the same: it tells why
+// nothing has come out.
+func answers(c Code) bool { return c == WindowNotDue || c == SessionNeverGaps }
 
 // before orders findings: the worse first, then the order of the registry.
 func before(a, b Finding) int {
@@ -145,7 +149,12 @@ func nothing(v *view) Finding {
 		f.Code = NotEnoughEvidence
 		f.Answer = "There is not enough evidence: no watermark of an operator that waits for event time was seen."
 	} else if v.past == nil {
-		f.Why = append(f.Why, "There was one look only: what moves and what stands still takes two, some seconds apart.")
+		f.Code, f.Answer = NotEnoughEvidence, "Nothing is wrong at first sight; one look does not tell what moves and what stands still."
+	}
+	for _, s := range v.sources {
+		if s.gen.fromRecord() && s.gen.place != genNone && !v.e.Means.KafkaRecords {
+			f.Why = append(f.Why, "Source "+quoted(v.nameOf(s.op.ID))+" takes the Kafka timestamp for event time; whether the payload has another was not seen.")
+		}
 	}
 	return f
 }

@@ -65,7 +65,7 @@ var registry = []Entry{
 	{SessionNeverGaps, "Keys of a session window have records more often than the gap: their sessions never end.",
 		"open windows, or records from Kafka", []FixCode{CapSessionLength, ExcludeHeartbeats}, nil},
 	{WallClockWatermark, "The watermark follows the wall clock, and the records are older.",
-		"the description of the job, or event times", []FixCode{WatermarkFromEvents}, append([]Code{AllRecordsLate, StrategyAfterSource, IdleWhileBlocked, EventTimeSkew}, fromLateness...)},
+		"the description of the job, or event times", []FixCode{WatermarkFromEvents}, append([]Code{AllRecordsLate, StrategyAfterSource, IdleWhileBlocked, EventTimeSkew, TimezoneShift, NoTimestampAssigner}, fromLateness...)},
 	{AllRecordsLate, "As wallclock-watermark, where the strategy is not known.",
 		"event times and watermarks", []FixCode{WatermarkFromEvents}, fromLateness},
 	{IdleWhileBlocked, "A split with a backlog was taken for idle while its reader was blocked; its records come back late.",

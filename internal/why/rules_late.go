@@ -232,6 +232,16 @@ func (sp split) returns(t *target, idle int64) (gap Known[int64], ok bool) {
 	if silent, known := sp.silent(); known && !silent.never && sp.read().Or(0) > 0 && silent.millis > idle {
 		gap = greater(gap, Know(silent.millis))
 	}
+	if p := sp.past; p != nil && sp.read().Or(0) > 0 {
+		// It was silent for too long then, and has had records since.
+		before, at := timeOf(p.LastAppendMillis), timeOf(sp.LastAppendMillis)
+		if !before.OK || !at.OK {
+			before, at = timeOf(p.LastReadMillis), timeOf(sp.LastReadMillis)
+		}
+		if before.OK && at.OK && v.past.AtMillis-before.Value > idle {
+			gap = greater(gap, Know(at.Value-before.Value))
+		}
+	}
 	if slices.ContainsFunc(t.late.bySplit, func(l LateCount) bool {
 		return l.Source == sp.src.op.ID && l.Topic == sp.Topic && l.Partition == sp.Partition && l.Count*2 >= t.late.total.Value
 	}) && (gap.OK || sp.IdleMillisPerSecond.Or(0) > 0 || sp.isIdle()) {

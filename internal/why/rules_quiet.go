@@ -265,7 +265,10 @@ func (t *target) potential(q quiet) Known[int64] {
 	// No split tells; the subtasks that are ahead do.
 	for _, f := range t.feeds {
 		for _, sub := range t.v.subs[f.src.gen.opOr(f.src.op).ID] {
-			if w := sub.OutputWatermark; w.OK && t.in.OK && w.Value > t.in.Value {
+			flows := len(q.flowing) == 0 || slices.ContainsFunc(q.flowing, func(sp split) bool {
+				return sp.src == f.src && (!sp.Subtask.OK || sub.Index < 0 || sp.Subtask.Value == sub.Index)
+			})
+			if w := sub.OutputWatermark; flows && w.OK && t.in.OK && w.Value > t.in.Value {
 				least = lesser(least, w)
 			}
 		}

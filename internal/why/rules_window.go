@@ -300,6 +300,12 @@ func endlessSession(t *target) (Finding, bool) {
 		Numbers:  []Number{{"session_gap_ms", w.GapMillis}},
 		RuledOut: []RuledOut{{QuietPartition, "the watermark moves"}, {WindowNotDue, fmt.Sprintf("the job runs for %s, many gaps", duration(ran))}},
 	}
+	if !measured && !out.OK {
+		// Sessions that end look like this when as many begin.
+		f.Severity = Fine
+		f.Answer = fmt.Sprintf("%s may never fire: its sessions wait for %s without a record of a key, and the keys seem to have records more often than that.", t.title(), duration(w.GapMillis))
+		f.Unless = append(f.Unless, Unless{None, "the results of the window, or records from Kafka"})
+	}
 	if measured {
 		f.Numbers = append(f.Numbers, Number{"longest_gap_ms", gap.Value})
 		f.Why = append(f.Why, fmt.Sprintf("Key %s never paused for more than %s.", quoted(key), duration(gap.Value)))

@@ -70,7 +70,7 @@ func score(d *Diagnosis, s *scenarios.Scenario) points {
 	if facts := factsOf(w); len(facts) > 0 {
 		var bad []string
 		for name, n := range facts {
-			if v, ok := got.Number(name); !ok || v*10 < n*9 || v*10 > n*11 {
+			if v, ok := got.Number(name); !ok || max(v-n, n-v)*10 > max(n, -n) {
 				bad = append(bad, fmt.Sprintf("%s %d (%t), want %d", name, v, ok, n))
 			}
 		}
