@@ -16,6 +16,8 @@ type CheckpointConfig struct {
 	TolerableFailures int
 	// Retain says that the last checkpoint stays when the job is cancelled.
 	Retain bool
+	// SavepointDir is where savepoints go unless they are told; empty: they must be.
+	SavepointDir string
 	// Backend and Storage name where state lives and where checkpoints go.
 	Backend, Storage string
 }

@@ -109,3 +109,20 @@ func (t millis) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(t.UnixMilli())
 }
+
+// The exceptions that Flink names in its errors.
+const (
+	notFoundException = "org.apache.flink.runtime.rest.NotFoundException"
+	handlerException  = "org.apache.flink.runtime.rest.handler.RestHandlerException"
+)
+
+// badPath and badQuery say which part of a request makes no sense.
+func badPath(parameter, value string) error {
+	return badRequest("%s: Bad request, could not parse parameters: Cannot resolve path parameter (%s) from value \"%s\".",
+		handlerException, parameter, value)
+}
+
+func badQuery(parameter, value string) error {
+	return badRequest("%s: Bad request, could not parse parameters: Cannot resolve query parameter (%s) from value \"%s\".",
+		handlerException, parameter, value)
+}

@@ -13,20 +13,13 @@ import (
 
 // lowwaterRoutes are the answers that Flink does not have.
 func (s *Server) lowwaterRoutes(routes map[string]http.Handler) {
-	of := func(f func(*observe.Observed, *http.Request) (any, error)) handler {
-		return func(r *http.Request) (any, error) {
-			o, err := s.job(r)
-			if err != nil {
-				return nil, err
-			}
-			return f(o, r)
-		}
-	}
+	of := s.ofJob
 	routes["GET /lowwater/jobs/{jid}/graph"] = of(graphOf)
 	routes["GET /lowwater/jobs/{jid}/splits"] = of(splitsOf)
 	routes["GET /lowwater/jobs/{jid}/history"] = of(historyOf)
 	routes["GET /lowwater/jobs/{jid}/late"] = of(lateOf)
 	routes["GET /lowwater/jobs/{jid}/plan"] = of(planOf)
+	routes["POST /lowwater/jobs/{jid}/stop"] = of(stopGracefully)
 	routes["GET /lowwater/events"] = s.events()
 }
 

@@ -14,6 +14,7 @@ func (s *Server) handler(cfg Config) http.Handler {
 	routes := map[string]http.Handler{}
 	s.flinkRoutes(routes)
 	s.lowwaterRoutes(routes)
+	routes["GET /metrics"] = s.prometheus()
 	for pattern, h := range routes {
 		mux.Handle(pattern, h)
 	}
@@ -74,17 +75,13 @@ func isFile(files fs.FS, name string) bool {
 func (s *Server) job(r *http.Request) (*observe.Observed, error) {
 	id := r.PathValue("jid")
 	if !isID(id) {
-		return nil, badID("jobid", id)
+		return nil, badPath("jobid", id)
 	}
 	o := s.jobs.Job(id)
 	if o == nil {
-		return nil, notFound("org.apache.flink.runtime.rest.NotFoundException", "Job %s not found", id)
+		return nil, notFound(notFoundException, "Job %s not found", id)
 	}
 	return o, nil
-}
-
-func badID(parameter, value string) error {
-	return badRequest("Cannot resolve path parameter (%s) from value \"%s\".", parameter, value)
 }
 
 // isID reports whether id has the shape of Flink's ids.

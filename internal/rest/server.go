@@ -57,10 +57,13 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	tls      bool
-	log      *slog.Logger
-	closing  context.CancelFunc
-	once     sync.Once
-	closeErr error
+	// worker is the id of this process as Flink's one TaskManager.
+	worker     string
+	operations operations
+	log        *slog.Logger
+	closing    context.CancelFunc
+	once       sync.Once
+	closeErr   error
 }
 
 // Listen starts a server for the jobs that its registry is given. It refuses settings under
@@ -88,7 +91,10 @@ func Listen(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("REST server: %w: choose another address, or port 0 for a free one", err)
 	}
 	ctx, closing := context.WithCancel(context.Background())
-	s := &Server{jobs: observe.NewRegistry(), listener: listener, tls: certificate != nil, log: cfg.Logger, closing: closing}
+	s := &Server{
+		jobs: observe.NewRegistry(), listener: listener, tls: certificate != nil, log: cfg.Logger, closing: closing,
+		worker: listener.Addr().String() + "-" + observe.NewID()[:6],
+	}
 	s.http = &http.Server{
 		Handler:           s.handler(cfg),
 		ReadHeaderTimeout: headerTimeout,

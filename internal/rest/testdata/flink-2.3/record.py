@@ -9,7 +9,7 @@ It runs jobs through the SQL Gateway: one that feeds a topic of three partitions
 windows of it with checkpoints, and one that fails. Each answer becomes a file beside this script:
 method, path with {names} for what differs between runs, status, and body.
 """
-import json, os, subprocess, sys, time, urllib.error, urllib.request
+import json, os, re, subprocess, sys, tempfile, time, urllib.error, urllib.request
 
 rest, gateway, kafka = sys.argv[1:4]
 here = os.path.dirname(os.path.abspath(__file__))
@@ -34,11 +34,24 @@ def get(path):
     return call(rest, "GET", path)[1]
 
 
+def plain(value):
+    """What a value says without stack frames and without the paths of this machine."""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    if isinstance(value, str):
+        value = re.sub(r"(\n\tat [^\n]*)+", r"\n\tat (frames)", value)
+        value = re.sub(r"(file:)?(/[\w.+-]+){2,}/?", "/path", value) if "/tmp" in value or "/root" in value or "/home" in value else value
+        return value if len(value) < 2000 else value[:2000]
+    return value
+
+
 def save(name, method, path, body=None, **places):
     """Asks, and keeps the answer."""
     status, answer = call(rest, method, path.format(**places), body)
     with open(os.path.join(here, name + ".json"), "w") as f:
-        json.dump({"method": method, "path": path, "status": status, "body": answer}, f, indent=1, sort_keys=True)
+        json.dump({"method": method, "path": path, "status": status, "body": plain(answer)}, f, indent=1, sort_keys=True)
         f.write("\n")
     print(status, method, path, flush=True)
     return answer
@@ -84,10 +97,11 @@ sql("CREATE TABLE nowhere (kind STRING, n BIGINT) WITH ('connector' = 'blackhole
 sql("CREATE TABLE sequence (id BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '5', 'fields.id.kind' = 'sequence', 'fields.id.start' = '1', 'fields.id.end' = '1000')")
 sql("SET 'pipeline.name' = 'feed'")
 sql("INSERT INTO orders SELECT id, kind, LOCALTIMESTAMP FROM generated")
+sql("SET 'pipeline.name' = 'other'")
+sql("INSERT INTO nowhere SELECT kind, id FROM generated")
 sql("SET 'parallelism.default' = '2'")
 sql("SET 'pipeline.name' = 'count'")
 sql("SET 'execution.checkpointing.interval' = '2s'")
-sql("SET 'execution.checkpointing.savepoint-dir' = 'file:///tmp/flink-savepoints'")
 sql("INSERT INTO nowhere SELECT kind, COUNT(*) FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(placed), INTERVAL '1' SECOND)) GROUP BY kind, window_start, window_end")
 sql("SET 'pipeline.name' = 'fail'")
 sql("SET 'restart-strategy.type' = 'none'")
@@ -95,6 +109,7 @@ sql("INSERT INTO nowhere SELECT CAST(CONCAT('x', CAST(id AS STRING)) AS STRING),
 
 counting = wait("counting job", lambda: job("count", "RUNNING"))
 feeding = wait("feeding job", lambda: job("feed", "RUNNING"))
+other = wait("other job", lambda: job("other", "RUNNING"))
 failed = wait("failed job", lambda: job("fail", "FAILED"))
 wait("checkpoints", lambda: get(f"/jobs/{counting}/checkpoints")["counts"]["completed"] >= 3)
 source, window = sorted((v["id"] for v in get(f"/jobs/{counting}")["vertices"]),
@@ -102,7 +117,7 @@ source, window = sorted((v["id"] for v in get(f"/jobs/{counting}")["vertices"]),
 manager = get("/taskmanagers")["taskmanagers"][0]["id"]
 get(f"/jobs/{counting}/vertices/{window}/metrics?get=0.numRecordsIn")
 time.sleep(12)
-where = {"jid": counting, "source": source, "window": window, "tm": manager, "failed": failed, "feed": feeding}
+where = {"jid": counting, "source": source, "window": window, "tm": manager, "failed": failed, "feed": feeding, "other": other}
 
 for name, path in {
     "config": "/config", "overview": "/overview", "jobs": "/jobs", "jobs-overview": "/jobs/overview",
@@ -156,20 +171,28 @@ save("error-bad-body", "POST", "/jobs/{jid}/savepoints", {"cancel-job": "perhaps
 save("error-bad-mode", "PATCH", "/jobs/{jid}?mode=stop", **where)
 save("error-worse-mode", "PATCH", "/jobs/{jid}?mode=explode", **where)
 save("error-cancel-unknown", "PATCH", "/jobs/00000000000000000000000000000000?mode=cancel", **where)
+savepoints = "file://" + tempfile.mkdtemp()
+save("savepoint-without-directory", "POST", "/jobs/{jid}/savepoints", {"cancel-job": False}, **where)
 save("stop-without-savepoints", "POST", "/jobs/{feed}/stop", {"drain": False}, **where)
+
+
 def trigger(kind, name, path, body, at):
     where["rid"] = save(name + "-trigger", "POST", path, body, **where)["request-id"]
     wait(kind, lambda: get(at.format(**where))["status"]["id"] == "COMPLETED")
     save(name, "GET", at, **where)
-trigger("savepoint", "savepoint", "/jobs/{jid}/savepoints", {"cancel-job": False}, "/jobs/{jid}/savepoints/{rid}")
+
+
+trigger("stop", "stop-without-checkpoints", "/jobs/{feed}/stop", {"drain": False, "targetDirectory": savepoints}, "/jobs/{feed}/savepoints/{rid}")
+trigger("savepoint", "savepoint", "/jobs/{jid}/savepoints", {"cancel-job": False, "target-directory": savepoints}, "/jobs/{jid}/savepoints/{rid}")
 trigger("savepoint", "savepoint-failed", "/jobs/{jid}/savepoints", {"target-directory": "/proc/nowhere"}, "/jobs/{jid}/savepoints/{rid}")
 trigger("checkpoint", "checkpoint-by-hand", "/jobs/{jid}/checkpoints", {"checkpointType": "FULL"}, "/jobs/{jid}/checkpoints/{rid}")
-trigger("stop", "stop", "/jobs/{jid}/stop", {"drain": False}, "/jobs/{jid}/savepoints/{rid}")
+trigger("stop", "stop", "/jobs/{jid}/stop", {"drain": False, "targetDirectory": savepoints}, "/jobs/{jid}/savepoints/{rid}")
 wait("end", lambda: get(f"/jobs/{counting}")["state"] == "FINISHED")
 save("job-finished", "GET", "/jobs/{jid}", **where)
 save("job-execution-result-finished", "GET", "/jobs/{jid}/execution-result", **where)
-save("cancel", "PATCH", "/jobs/{feed}?mode=cancel", **where)
-wait("cancellation", lambda: get(f"/jobs/{feeding}")["state"] == "CANCELED")
-save("job-canceled", "GET", "/jobs/{feed}", **where)
-save("cancel-again", "PATCH", "/jobs/{feed}?mode=cancel", **where)
-save("stop-ended", "POST", "/jobs/{feed}/stop", {"drain": False}, **where)
+save("job-after-stop-without-checkpoints", "GET", "/jobs/{feed}", **where)
+save("cancel", "PATCH", "/jobs/{other}?mode=cancel", **where)
+wait("cancellation", lambda: get(f"/jobs/{other}")["state"] == "CANCELED")
+save("job-canceled", "GET", "/jobs/{other}", **where)
+save("cancel-again", "PATCH", "/jobs/{other}?mode=cancel", **where)
+save("stop-ended", "POST", "/jobs/{other}/stop", {"drain": False}, **where)
