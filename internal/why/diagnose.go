@@ -168,6 +168,8 @@ func blind(v *view) []string {
 	}
 	if v.past == nil {
 		all = append(all, "One look only: what stands still cannot be told from what moves. Look again after 30 s.")
+	} else if v.spanMillis < patienceMillis {
+		all = append(all, "The looks were "+duration(v.spanMillis)+" apart: that a reader has stopped takes "+duration(patienceMillis)+" to tell.")
 	}
 	if !m.SplitGauges {
 		all = append(all, "No gauges of single splits (Flink from 2.1 on): which partition of a subtask holds is inferred.")

@@ -2,6 +2,7 @@ package why
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -194,19 +195,18 @@ func someQuiet(t *target, q quiet) []Finding {
 	potential := t.potential(q)
 	var found []Finding
 	for _, f := range t.feeds {
-		var mine []quietSplit
+		byTopic := map[string][]quietSplit{}
 		for _, s := range q.silent {
 			if s.src == f.src && t.holds(s, q, potential) {
-				mine = append(mine, s)
+				byTopic[s.Topic] = append(byTopic[s.Topic], s)
 			}
-		}
-		if len(mine) == 0 {
-			continue
 		}
 		if t.in.OK && t.in.Value != MinTime && potential.OK && !t.due(potential.Value) {
 			continue
 		}
-		found = append(found, quietOf(t, f, mine, q, potential))
+		for _, topic := range slices.Sorted(maps.Keys(byTopic)) {
+			found = append(found, quietOf(t, f, byTopic[topic], q, potential))
+		}
 	}
 	return found
 }

@@ -365,7 +365,13 @@ func (sp split) isIdle() bool {
 // typicalGapMillis returns the mean time between two records of a split.
 func (sp split) typicalGapMillis() Known[int64] {
 	v := sp.src.v
-	n := greater(sp.Records, sp.EndOffset)
+	if p := sp.Profile; p != nil && p.Records >= 3 {
+		return Know((p.LastAppendMillis - p.FirstAppendMillis) / p.Records)
+	}
+	n := sp.Records
+	if !n.OK {
+		n = sp.EndOffset
+	}
 	last := sp.LastAppendMillis
 	if !last.OK {
 		last = sp.LastReadMillis
