@@ -74,7 +74,7 @@ func countingParts(subtask, id int) []written {
 	}
 }
 
-// take writes a checkpoint of counting, with a shared file, and completes it.
+// take writes a checkpoint of counting, with two shared files, and completes it.
 func take(s *Store, id int64, kind Kind, target string) (path string, err error) {
 	p, err := s.Begin(id, kind, target)
 	if err != nil {
@@ -102,11 +102,13 @@ func writeSegment(p *Pending, subtask int) error {
 	if err := writeParts(w, countingParts(subtask, int(p.id))); err != nil {
 		return err
 	}
-	content := "shared content"
-	if _, err := segment.Shared("sst-1", int64(len(content)), func() (io.ReadCloser, error) {
-		return io.NopCloser(strings.NewReader(content)), nil
-	}); err != nil {
-		return err
+	for _, name := range []string{"sst-old", fmt.Sprintf("sst-%d", p.id)} {
+		content := "content of " + name
+		if _, err := segment.Shared(name, int64(len(content)), func() (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(content)), nil
+		}); err != nil {
+			return err
+		}
 	}
 	_, err = segment.Finish()
 	return err
@@ -134,13 +136,18 @@ func readAll(c *Checkpoint) (string, error) {
 			}
 		}
 	}
-	shared, err := c.Shared("sst-1")
-	if err != nil {
-		return "", err
+	for _, name := range []string{"sst-old", fmt.Sprintf("sst-%d", c.Manifest().ID)} {
+		shared, err := c.Shared(name)
+		if err != nil {
+			return "", err
+		}
+		content, err := io.ReadAll(shared)
+		if err = errors.Join(err, shared.Close()); err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&out, "%s\n", content)
 	}
-	content, err := io.ReadAll(shared)
-	fmt.Fprintf(&out, "%s\n", content)
-	return out.String(), errors.Join(err, shared.Close())
+	return out.String(), nil
 }
 
 // wholeText is what readAll returns for a whole checkpoint.
@@ -161,7 +168,7 @@ func wholeText(id int64, kind Kind) string {
 			}
 		}
 	}
-	return out.String() + "shared content\n"
+	return fmt.Sprintf("%scontent of sst-old\ncontent of sst-%d\n", out.String(), id)
 }
 
 func openTest(t testing.TB, address string) *Store {
