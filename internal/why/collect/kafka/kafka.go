@@ -112,15 +112,15 @@ func (l *look) topics(ctx context.Context) error {
 			l.cannot("the topics of source %q: the engine does not tell them", o.Name)
 		}
 		for k, name := range o.Source.Topics {
-			found := trueNames(all, name)
-			if len(found) != 1 {
-				l.cannot("topic %q of source %q: %s", name, o.Name, notOne(found))
+			topic, ok := trueName(all, name)
+			if !ok {
+				l.cannot("topic %q of source %q: there is none on these brokers, or no permission to see it", name, o.Name)
 				continue
 			}
-			o.Source.Topics[k] = found[0]
-			l.rename(o.ID, name, found[0])
-			l.partitions[found[0]] = len(all[found[0]].Partitions)
-			l.addUnassigned(o.ID, found[0])
+			o.Source.Topics[k] = topic
+			l.rename(o.ID, name, topic)
+			l.partitions[topic] = len(all[topic].Partitions)
+			l.addUnassigned(o.ID, topic)
 		}
 	}
 	for name := range l.partitions {
@@ -130,28 +130,18 @@ func (l *look) topics(ctx context.Context) error {
 	return nil
 }
 
-// trueNames returns the topics that the engine may mean: Flink's metrics replace some
-// characters.
-func trueNames(all kadm.TopicDetails, name string) []string {
+// trueName returns the topic that the engine means: Flink's metrics replace dots. Kafka
+// does not have two topics that differ in dots and underscores only.
+func trueName(all kadm.TopicDetails, name string) (string, bool) {
 	if all.Has(name) {
-		return []string{name}
+		return name, true
 	}
-	var found []string
 	for _, t := range all.Names() {
-		if mangled.Replace(t) == name {
-			found = append(found, t)
+		if strings.ReplaceAll(t, ".", "_") == name {
+			return t, true
 		}
 	}
-	return found
-}
-
-var mangled = strings.NewReplacer(".", "_")
-
-func notOne(found []string) string {
-	if len(found) == 0 {
-		return "there is none on these brokers, or no permission to see it"
-	}
-	return "it may be any of " + strings.Join(found, ", ")
+	return "", false
 }
 
 func (l *look) rename(source, from, to string) {

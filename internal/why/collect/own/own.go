@@ -18,13 +18,14 @@ type Collector struct {
 	// operators are the IDs by vertex and place in the chain.
 	operators [][]string
 	sources   map[string]string // IDs by the name that late records give
+	sinks     map[string]bool   // IDs of operators that nothing is behind
 	before    *status.Job       // what the last snapshot was made of
 	beforeAt  time.Time
 }
 
 // New returns a collector for a job with that plan.
 func New(d *graph.Description, version string) *Collector {
-	c := &Collector{sources: map[string]string{}, evidence: why.Evidence{
+	c := &Collector{sources: map[string]string{}, sinks: map[string]bool{}, evidence: why.Evidence{
 		Engine: why.Engine{Name: why.Lowwater, Version: version}, Job: d.Job,
 		WatermarkIntervalMillis: why.Know(d.WatermarkIntervalMillis),
 		Means:                   why.Means{Engine: true, SplitGauges: true},
@@ -36,6 +37,10 @@ func New(d *graph.Description, version string) *Collector {
 		}
 		id := c.evidence.Operators[i].ID
 		c.operators[o.Vertex] = append(c.operators[o.Vertex], id)
+		c.sinks[id] = true
+		for _, in := range o.Inputs {
+			c.sinks[c.evidence.Operators[in.From].ID] = false
+		}
 		if o.Source != nil {
 			c.sources[o.Name] = id
 		}
@@ -53,9 +58,12 @@ func (c *Collector) Add(s *status.Job, at time.Time) {
 			c.addSubtask(&now, s, v, i, at)
 		}
 	}
+	heard := len(now.Splits) > 0
 	for _, sp := range now.Splits {
 		c.addTopic(sp)
+		heard = heard && sp.EndOffset.OK
 	}
+	e.Means.KafkaOffsets = heard // readers hear of ends when they fetch
 	e.History = append(e.History, now)
 	c.before, c.beforeAt = s, at
 }
@@ -121,8 +129,10 @@ func taskOf(vertex, index int, s, before *status.Subtask, span time.Duration) wh
 func (c *Collector) subtaskOf(id string, index int, o *status.Operator) why.Subtask {
 	s := why.Subtask{
 		Operator: id, Index: index,
-		InputWatermark: why.Know(o.CurrentInputWatermark), OutputWatermark: why.Know(o.CurrentOutputWatermark), Idle: why.Know(o.Idle),
-		RecordsIn: why.Know(o.RecordsIn), RecordsOut: why.Know(o.RecordsOut), LateDropped: why.Know(o.LateRecords),
+		InputWatermark: why.Know(o.CurrentInputWatermark), Idle: why.Know(o.Idle),
+		// A sink sends none.
+		OutputWatermark: why.KnowIf(o.CurrentOutputWatermark, !c.sinks[id]),
+		RecordsIn:       why.Know(o.RecordsIn), RecordsOut: why.Know(o.RecordsOut), LateDropped: why.Know(o.LateRecords),
 	}
 	for _, w := range o.InputWatermarks {
 		s.InputWatermarks = append(s.InputWatermarks, why.Know(w))

@@ -113,7 +113,12 @@ func strategyOf(w *graph.WatermarkDescription) *why.Strategy {
 		return &why.Strategy{Kind: why.StrategyNone}
 	}
 	s := &why.Strategy{Kind: why.StrategyCustom, Timestamps: why.FromRecord, IdlenessMillis: why.Know[int64](0)}
-	for i, part := range strings.Split(w.Strategy, ", ") {
+	text := w.Strategy
+	if m := alignment.FindStringSubmatchIndex(text); m != nil {
+		s.Alignment = &why.Alignment{Group: text[m[2]:m[3]], DriftMillis: millis(text[m[4]:m[5]]), UpdateMillis: millis(text[m[6]:m[7]])}
+		text = text[:m[0]]
+	}
+	for i, part := range strings.Split(text, ", ") {
 		switch name, value, _ := strings.Cut(part, " "); {
 		case i == 0 && name == "bounded-out-of-orderness":
 			s.Kind, s.BoundMillis = why.StrategyBounded, millis(value)
@@ -129,22 +134,13 @@ func strategyOf(w *graph.WatermarkDescription) *why.Strategy {
 			s.IdlenessMillis = millis(strings.TrimPrefix(part, "broker idleness "))
 		case strings.HasPrefix(part, "max future skew "):
 			s.MaxFutureMillis = millis(strings.TrimPrefix(part, "max future skew "))
-		case strings.HasPrefix(part, "alignment in group "):
-			s.Alignment = alignmentOf(part)
 		}
 	}
 	return s
 }
 
-var alignment = regexp.MustCompile(`^alignment in group (.*) with drift (\S+) every (\S+)$`)
-
-func alignmentOf(text string) *why.Alignment {
-	m := alignment.FindStringSubmatch(text)
-	if m == nil {
-		return &why.Alignment{}
-	}
-	return &why.Alignment{Group: m[1], DriftMillis: millis(m[2]), UpdateMillis: millis(m[3])}
-}
+// alignment is at the end; a group's name may hold anything.
+var alignment = regexp.MustCompile(`, alignment in group (.*) with drift (\S+) every (\S+)$`)
 
 func millis(text string) why.Known[int64] {
 	d, err := time.ParseDuration(text)

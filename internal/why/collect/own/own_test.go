@@ -1,0 +1,80 @@
+package own
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowwater/lowwater/eventtime"
+	"github.com/lowwater/lowwater/internal/graph"
+	"github.com/lowwater/lowwater/internal/why"
+	"github.com/lowwater/lowwater/status"
+)
+
+var described = &graph.Description{Job: "j", WatermarkIntervalMillis: 100, Operators: []graph.OperatorDescription{
+	{ID: 0, Name: "orders", Parallelism: 1, Source: &graph.SourceDescription{Splits: 1}, Watermarks: &graph.WatermarkDescription{Strategy: "monotonous-timestamps"}},
+	{ID: 1, Name: "counts", Vertex: 1, Parallelism: 1, EventTime: true, Window: "window.Tumbling(1s)", Inputs: []graph.InputDescription{{From: 0, Ship: "HASH"}}},
+}}
+
+var began = time.UnixMilli(1_000_000)
+
+// job is a status d after the start, when n records were read.
+func job(d time.Duration, n int64) *status.Job {
+	return &status.Job{Name: "j", Started: began, Vertices: []status.Vertex{
+		{Subtasks: []status.Subtask{{
+			Busy: d / 4, Idle: d / 2, SoftBackPressured: d / 8, HardBackPressured: d / 8,
+			Operators: []status.Operator{{
+				Name: "orders", RecordsIn: n, RecordsOut: n, CurrentInputWatermark: eventtime.MinTimestamp, CurrentOutputWatermark: 5,
+				Splits: []status.Split{{
+					ID: "orders-3", Topic: "orders", Partition: 3, State: status.SplitIdle, Records: n, CurrentWatermark: 5, CurrentOffset: 7, EndOffset: -1,
+					LastRecordAt: began, LastEventTime: 6, ActiveFor: d / 2, IdleFor: d / 2, Future: status.Sample{Count: 2},
+				}},
+			}},
+		}}},
+		{Subtasks: []status.Subtask{{Operators: []status.Operator{{
+			Name: "counts", RecordsIn: n, CurrentInputWatermark: 5, CurrentOutputWatermark: 5, LateRecords: 1, InputWatermarks: []int64{5, 9},
+			LateBySplit: []status.LateCount{{Source: "orders", Split: "orders-3", Count: 1}},
+			LateSamples: []status.LateSample{{Timestamp: 1, Watermark: 5, Key: "k", Source: "orders", Split: "orders-3", Offset: 4}},
+		}}}}},
+	}}
+}
+
+func TestAdd(t *testing.T) {
+	c := New(described, "v1")
+	c.Add(job(0, 0), began)
+	c.Add(job(8*time.Second, 10), began.Add(8*time.Second))
+	e := c.Evidence()
+	k := why.Know[int64]
+	want := why.Snapshot{
+		AtMillis: 1_008_000,
+		Subtasks: []why.Subtask{
+			{Operator: "orders", InputWatermark: k(why.MinTime), OutputWatermark: k(5), Idle: why.Know(false), RecordsIn: k(10), RecordsOut: k(10), LateDropped: k(0)},
+			{
+				Operator: "counts", InputWatermark: k(5), InputWatermarks: []why.Known[int64]{k(5), k(9)}, Idle: why.Know(false),
+				RecordsIn: k(10), RecordsOut: k(0), LateDropped: k(1),
+				LateBySplit: []why.LateCount{{Source: "orders", Topic: "orders", Partition: 3, Count: 1}},
+				LateSamples: []why.LateSample{{EventMillis: 1, WatermarkMillis: 5, Key: "k", Topic: "orders", Partition: 3, Offset: 4}},
+			},
+		},
+		Splits: []why.Split{{
+			Source: "orders", Topic: "orders", Partition: 3, Subtask: why.Know(0), Watermark: k(5), State: why.Know(why.SplitIdle),
+			ActiveMillisPerSecond: k(500), IdleMillisPerSecond: k(500), PausedMillisPerSecond: k(0), Records: k(10),
+			LastReadMillis: k(1_000_000), MaxEventMillis: k(6), FutureRecords: k(2), PositionOffset: k(7),
+		}},
+		Tasks: []why.Task{
+			{Vertex: "vertex 0", BusyMillis: k(250), IdleMillis: k(500), BackPressuredMillis: k(250)},
+			{Vertex: "vertex 1", BusyMillis: k(0), IdleMillis: k(0), BackPressuredMillis: k(0)},
+		},
+	}
+	if diff := cmp.Diff(want, e.History[1]); diff != "" {
+		t.Errorf("second snapshot (-want +got):\n%s", diff)
+	}
+	first := e.History[0].Splits[0]
+	if first.LastReadMillis != k(why.Never) || first.MaxEventMillis != k(why.MinTime) {
+		t.Errorf("a split without records: %+v", first)
+	}
+	if e.Engine != (why.Engine{Name: why.Lowwater, Version: "v1"}) || e.StartedMillis != k(1_000_000) || !cmp.Equal(e.Operators[0].Source.Topics, []string{"orders"}) {
+		t.Errorf("evidence %+v", e)
+	}
+}
