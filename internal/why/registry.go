@@ -66,7 +66,7 @@ var registry = []Entry{
 		"open windows, or records from Kafka", []FixCode{CapSessionLength, ExcludeHeartbeats}, nil},
 	{WallClockWatermark, "The watermark follows the wall clock, and the records are older.",
 		"the description of the job, or event times", []FixCode{WatermarkFromEvents}, append([]Code{AllRecordsLate, StrategyAfterSource, IdleWhileBlocked, EventTimeSkew, TimezoneShift, NoTimestampAssigner}, fromLateness...)},
-	{AllRecordsLate, "As wallclock-watermark, where the strategy is not known.",
+	{AllRecordsLate, "Every record is late: the watermark is ahead of all of them, and what made it is not known.",
 		"event times and watermarks", []FixCode{WatermarkFromEvents}, fromLateness},
 	{IdleWhileBlocked, "A split with a backlog was taken for idle while its reader was blocked; its records come back late.",
 		"offsets from Kafka", []FixCode{RemoveBottleneck, RaiseIdleness, UpgradeEngine}, append([]Code{Backpressure, PartitionLag}, fromLateness...)},

@@ -10,7 +10,11 @@ import (
 func disorder(v *view) []Finding {
 	var found []Finding
 	for _, t := range v.targets() {
-		if !t.losing() || t.late.all() && t.late.grown.OK && !t.hasDisorder() {
+		if !t.losing() {
+			continue
+		}
+		if t.late.all() && t.late.growing() && !t.hasDisorder() {
+			found = append(found, allLate(t))
 			continue
 		}
 		if !t.late.growing() && t.late.grown.OK {
@@ -20,6 +24,23 @@ func disorder(v *view) []Finding {
 		found = append(found, boundFinding(t))
 	}
 	return found
+}
+
+// allLate tells that every record is late, whatever made the watermark.
+func allLate(t *target) Finding {
+	src := t.feeds[0].src
+	f := Finding{
+		Code: AllRecordsLate, Severity: Loss,
+		Culprit:  Culprit{Source: src.op.ID, Topic: src.topic(nil), Operator: t.op.ID},
+		Answer:   fmt.Sprintf("%s drops every record as late: its watermark is ahead of all of them.", t.title()),
+		RuledOut: []RuledOut{{BoundTooSmall, "it is every record, not those out of order"}},
+		Unless:   []Unless{{WallClockWatermark, "the description of the strategy, or event times of records"}, {FutureTimestamp, "event times of records"}},
+	}
+	f.addLate(t)
+	if t.in.OK {
+		f.Numbers = append(f.Numbers, Number{"watermark", t.in.Value})
+	}
+	return f.fix(t, WatermarkFromEvents)
 }
 
 // hasDisorder reports whether the disorder of a partition was seen to exceed its bound.
@@ -219,17 +240,18 @@ func filtered(v *view) []Finding {
 	return found
 }
 
-// filterBefore returns the filter between a source and its generator.
-func filterBefore(f feed, gen *Operator) *Operator {
+// filterBefore returns the operator between a source and its generator that drops records:
+// a filter, or whatever else is there.
+func filterBefore(f feed, gen *Operator) (found *Operator) {
 	passed := false
 	for _, o := range f.via {
 		if o == gen {
 			passed = true
-		} else if passed && o.Kind == KindFilter {
-			return o
+		} else if passed && (found == nil || o.Kind == KindFilter) {
+			found = o
 		}
 	}
-	return nil
+	return found
 }
 
 // starved returns the subtasks of a generator whose watermark does not move, and which get

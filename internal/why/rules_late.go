@@ -33,18 +33,12 @@ func wallClock(v *view) []Finding {
 		src := f.src
 		known := src.gen.strategy != nil && src.gen.strategy.Kind == StrategyWallClock
 		follows := src.followsClock()
-		if !known && !follows || !t.late.all() && !known {
+		described := src.gen.strategy != nil && src.gen.strategy.Kind != StrategyUnknown && src.gen.strategy.Kind != StrategyCustom
+		if !known && (described || !follows || !t.late.all()) {
 			return Finding{}, false
-		}
-		if src.gen.strategy != nil && !known && src.gen.strategy.Kind != StrategyUnknown && src.gen.strategy.Kind != StrategyCustom {
-			return Finding{}, false
-		}
-		code := WallClockWatermark
-		if !known {
-			code = AllRecordsLate
 		}
 		out := Finding{
-			Code: code, Severity: Loss,
+			Code: WallClockWatermark, Severity: Loss,
 			Culprit: Culprit{Source: src.op.ID, Topic: src.topic(nil)},
 			Answer: fmt.Sprintf("%s drops every record as late because the watermark of source %s follows the wall clock, while its records are older.",
 				t.title(), quoted(t.v.nameOf(src.op.ID))),

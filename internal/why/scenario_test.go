@@ -1,7 +1,6 @@
 package why
 
 import (
-	"encoding/json/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -317,16 +316,4 @@ func profileOf(records []scenarios.Record, start, factor int64) *Profile {
 		}
 	}
 	return p
-}
-
-// factsOf returns the numbers of an expected culprit.
-func factsOf(c *scenarios.Culprit) map[string]int64 {
-	facts := map[string]int64{}
-	for name, raw := range c.Facts {
-		var n int64
-		if json.Unmarshal(raw, &n) == nil && name != "input" {
-			facts[name] = n
-		}
-	}
-	return facts
 }

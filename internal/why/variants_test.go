@@ -153,9 +153,9 @@ func TestVariants(t *testing.T) {
 					p := score(d, s)
 					full := m.KafkaAdmin && m.KafkaSample && m.SplitMetrics
 					if full {
-						got, of = got+p.got, of+p.of
-						if len(p.missed) > 0 {
-							t.Errorf("%s, topics %t: %d of %d: %s\n%v", m.name, history, p.got, p.of, strings.Join(p.missed, "; "), d)
+						got, of = got+p.Points, of+p.Of
+						if len(p.Missed) > 0 {
+							t.Errorf("%s, topics %t: %d of %d: %s\n%v", m.name, history, p.Points, p.Of, strings.Join(p.Missed, "; "), d)
 						}
 						continue
 					}
