@@ -54,13 +54,22 @@ type TwoPhaseWriter interface {
 	// an earlier run and may or may not have been committed, oldest first: Recover
 	// commits it. It then gives up everything else that earlier runs left unfinished,
 	// also those with a larger parallelism.
+	//
+	// Subtask i of n answers for what the subtasks i, i+n, i+2n and so on of earlier
+	// runs did: prepared is all of theirs that the checkpoint names, and what other
+	// subtasks left is not to be touched.
+	//
+	// A sink that is exactly-once no longer has Recover called when the job is restored,
+	// and then none of the other methods.
 	Recover(ctx context.Context, prepared [][]byte) error
 	// Prepare ends what was written since the last call: when it returns, only a Commit
 	// is missing, and can be done by another process that knows the bytes returned. No
 	// bytes mean that there is nothing to commit.
 	Prepare(ctx context.Context, checkpoint int64) ([]byte, error)
-	// Commit makes what was prepared visible. Calls are in the order of Prepare. It may
-	// be called again for what has been committed, and then does nothing.
+	// Commit makes what was prepared visible. Calls are in the order of Prepare, and come
+	// when a checkpoint has completed that names it. Recover may be given it again,
+	// in later runs too, until a checkpoint has completed that does not name it: so what
+	// makes a repeated commit recognisable is to be kept for as long.
 	Commit(ctx context.Context, prepared []byte) error
 }
 
