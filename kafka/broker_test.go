@@ -37,7 +37,8 @@ func realBroker(t *testing.T, partitions int32, config ...string) *broker {
 	}
 	b := &broker{addrs: strings.Split(addrs, ","), topic: fmt.Sprintf("lowwater-test-%x", rand.Uint64())}
 	b.admin = kadm.NewClient(b.client(t))
-	values := map[string]*string{}
+	forever := "-1" // the timestamps of tests are old
+	values := map[string]*string{"retention.ms": &forever}
 	for i := 0; i+1 < len(config); i += 2 {
 		values[config[i]] = &config[i+1]
 	}

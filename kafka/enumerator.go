@@ -16,8 +16,8 @@ type enumerator struct {
 	*cluster
 	cfg *sourceConfig
 	log *slog.Logger
-	// known are the partitions that Discover has returned, nil before the
-	// first time.
+	// known are the partitions that Discover has returned, in this run or in the one
+	// that is restored, nil before the first time.
 	known map[partition]bool
 }
 
@@ -62,7 +62,7 @@ func (e *enumerator) Discover(ctx context.Context) ([]connector.Split, error) {
 	parts = slices.DeleteFunc(parts, func(p partition) bool { return e.known[p] })
 	start := e.cfg.start
 	if e.known != nil {
-		start = Earliest()
+		start = start.later(parts)
 	}
 	splits, err := e.splits(ctx, parts, start)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // splits. fetchLoop polls the client, one answer ahead of the subtask: it asks
 // for the next answer only when the last one was taken, so that a slow job
 // stops the fetching. watchLoop asks brokers about the ends of quiet splits, and
-// commitLoop makes positions visible.
+// a committer makes positions visible.
 type fetcher struct {
 	cfg    *sourceConfig
 	log    *slog.Logger
@@ -38,6 +38,8 @@ type fetcher struct {
 	// fresh is set once the ends of splits were asked for by someone who relies on
 	// them, not only shows them.
 	fresh atomic.Bool
+
+	committer committer
 
 	mu     sync.Mutex // guards what follows
 	splits []*split
@@ -83,7 +85,7 @@ type gap struct {
 	from, to int64
 }
 
-func newFetcher(cfg *sourceConfig, log *slog.Logger) (*fetcher, error) {
+func newFetcher(cfg *sourceConfig, log *slog.Logger, checkpointing bool) (*fetcher, error) {
 	base, fixed := cfg.readerOptions()
 	client, err := kgo.NewClient(cfg.client.options(log, base, fixed)...)
 	if err != nil {
@@ -98,11 +100,16 @@ func newFetcher(cfg *sourceConfig, log *slog.Logger) (*fetcher, error) {
 		byPart:    map[partition]*split{},
 		byID:      map[string]*split{},
 		toIgnore:  map[string][]int32{},
+		committer: newCommitter(),
 	}
 	f.space <- struct{}{}
 	f.loops.Go(func() { f.fetchLoop(ctx) })
 	f.loops.Go(func() { f.watchLoop(ctx) })
-	if cfg.group != "" {
+	switch {
+	case cfg.group == "":
+	case checkpointing:
+		f.loops.Go(f.commitCheckpoints)
+	default:
 		f.loops.Go(func() { f.commitLoop(ctx) })
 	}
 	return f, nil
@@ -110,7 +117,9 @@ func newFetcher(cfg *sourceConfig, log *slog.Logger) (*fetcher, error) {
 
 func (f *fetcher) close() {
 	f.stop()
+	f.committer.close()
 	f.loops.Wait()
+	f.committer.cancel()
 	f.client.Close()
 }
 

@@ -125,8 +125,16 @@ func TestSinkValidate(t *testing.T) {
 		{"topic", sink(Topic("a/b")), []string{
 			`kafka sink: Topic: "a/b" is not a topic name; want 1 to 249 letters, digits, dots, underscores and hyphens`,
 		}},
-		{"ranges", sink(Delivery(2), MaxBufferedBytes(5), DeliveryTimeout(time.Millisecond)), []string{
-			`kafka sink: Delivery: unknown guarantee 2; want AtLeastOnce or None (there is no exactly-once yet)`,
+		{"exactly-once", sink(Delivery(ExactlyOnce), TransactionalIDPrefix("p"), TransactionTimeout(time.Hour)), nil},
+		{"no prefix", sink(Delivery(ExactlyOnce)), []string{
+			`kafka sink: TransactionalIDPrefix: none given; ExactlyOnce wants one that no other sink uses and that stays the same over restarts`,
+		}},
+		{"transactions", sink(TransactionalIDPrefix(strings.Repeat("p", 1025)), TransactionTimeout(time.Millisecond)), []string{
+			`kafka sink: TransactionalIDPrefix: it has 1025 bytes; want at most 1024`,
+			`kafka sink: TransactionTimeout: 1ms is out of range; want 1 s to 596h31m23.647s`,
+		}},
+		{"ranges", sink(Delivery(3), MaxBufferedBytes(5), DeliveryTimeout(time.Millisecond)), []string{
+			`kafka sink: Delivery: unknown guarantee 3; want AtLeastOnce, ExactlyOnce or None`,
 			`kafka sink: MaxBufferedBytes: 5 is too small; want at least 1 MiB`,
 			`kafka sink: DeliveryTimeout: 1ms is too short; want at least 1 s`,
 		}},
@@ -207,7 +215,7 @@ func TestStringsKeepSecrets(t *testing.T) {
 	src, snk := NewSource(raw.String{}, source...), NewSink(raw.String{}, sink...)
 	want := map[fmt.Stringer]string{
 		src: "kafka source: topics orders, brokers …@kafka:9092,b:1, TLS, SASL PLAIN, SASL SCRAM-SHA-256, from the earliest offsets, bounded, read committed, group g",
-		snk: "kafka sink: topic out, brokers …@kafka:9092,b:1, TLS, SASL PLAIN, SASL SCRAM-SHA-256, AtLeastOnce",
+		snk: "kafka sink: topic out, brokers …@kafka:9092,b:1, TLS, SASL PLAIN, SASL SCRAM-SHA-256, at-least-once",
 	}
 	for v, text := range want {
 		if got := v.String(); got != text {

@@ -32,7 +32,7 @@ var (
 )
 
 func newReader[T any](cfg *sourceConfig, decode decodeFunc[T], rt connector.ReaderRuntime) (connector.Reader[T], error) {
-	f, err := newFetcher(cfg, rt.Logger)
+	f, err := newFetcher(cfg, rt.Logger, rt.Checkpointing)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,10 @@ type Sink[T any] struct {
 	missing   []string // the methods that were given a nil function
 }
 
-var _ connector.Sink[int] = (*Sink[int])(nil)
+var (
+	_ connector.Sink[int]      = (*Sink[int])(nil)
+	_ connector.GuaranteedSink = (*Sink[int])(nil)
+)
 
 // NewSink returns a sink that writes encoded values. If the encoder returns nil
 // for a value, the record's value is null (a tombstone).
@@ -104,6 +107,9 @@ func (s *Sink[T]) Validate() error {
 func (s *Sink[T]) NewWriter(ctx context.Context, rt connector.WriterRuntime) (connector.Writer[T], error) {
 	return newWriter(ctx, s, rt)
 }
+
+// Guarantee returns what the option Delivery says.
+func (s *Sink[T]) Guarantee() Guarantee { return s.cfg.guarantee }
 
 // String describes the sink, without secrets.
 func (s *Sink[T]) String() string { return s.cfg.String() }

@@ -57,7 +57,8 @@ func TopicPattern(expr string) SourceOption {
 
 // StartFrom sets where partitions are read from when the job starts: Earliest
 // (the default), Latest, Timestamp, GroupOffsets or Offsets. A partition that
-// appears later is read from its earliest offset.
+// appears later is read from its earliest offset, or from the one that Offsets names
+// for it. A job that is restored from a checkpoint goes on where that was taken.
 func StartFrom(start Start) SourceOption {
 	return sourceOption(func(c *sourceConfig) { c.start = start })
 }
@@ -71,12 +72,12 @@ func Bounded() SourceOption {
 }
 
 // GroupID makes the job's positions visible as the offsets of a consumer group,
-// for tools that show lag. They are committed every 5 seconds, not when the job
-// ends, and play no part in assignment or recovery.
+// for tools that show lag. They play no part in assignment or recovery.
 //
-// A position is where the source has read to, not what the job has finished: a job
-// that starts from it (GroupOffsets) misses the records that were under way when
-// this one ended.
+// With checkpoints, those of a checkpoint are committed when it has completed.
+// Without, they are committed every 5 seconds, not when the job ends, and are where
+// the source has read to, not what the job has finished: a job that starts from them
+// (GroupOffsets) misses the records that were under way when this one ended.
 func GroupID(group string) SourceOption {
 	return sourceOption(func(c *sourceConfig) { c.group, c.groupSet = group, true })
 }

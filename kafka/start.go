@@ -82,6 +82,23 @@ func (s Start) String() string {
 	}
 }
 
+// later returns where to start partitions that appeared after the first look.
+func (s Start) later(parts []partition) Start {
+	if s.kind != startOffsets {
+		return Earliest()
+	}
+	named := Start{kind: startOffsets, offsets: map[string]map[int32]int64{}}
+	for _, p := range parts {
+		if offset, ok := s.offsets[p.topic][p.num]; ok {
+			if named.offsets[p.topic] == nil {
+				named.offsets[p.topic] = map[int32]int64{}
+			}
+			named.offsets[p.topic][p.num] = offset
+		}
+	}
+	return named
+}
+
 func (s Start) validate(p *problems, c *sourceConfig) {
 	switch s.kind {
 	case startTimestamp:

@@ -28,6 +28,9 @@ type writer[T any] struct {
 	records sync.Pool
 	done    func(*kgo.Record, error)
 
+	// exactly is what makes the sink exactly-once; in others it only recovers.
+	exactly *transactions
+
 	// base ends when the writer gives up all records.
 	base  context.Context
 	abort context.CancelFunc
@@ -40,16 +43,21 @@ type writer[T any] struct {
 	err    error // the first failure
 }
 
-var _ connector.Writer[int] = (*writer[int])(nil)
+var (
+	_ connector.Writer[int]    = (*writer[int])(nil)
+	_ connector.TwoPhaseWriter = (*writer[int])(nil)
+)
 
 func newWriter[T any](ctx context.Context, s *Sink[T], rt connector.WriterRuntime) (connector.Writer[T], error) {
-	c, err := connect("kafka sink", "WRITE and DESCRIBE", &s.cfg.client, rt.Logger, nil, s.cfg.writerOptions(s.partition != nil))
+	options := s.cfg.writerOptions(s.partition != nil)
+	c, err := connect("kafka sink", "WRITE and DESCRIBE", &s.cfg.client, rt.Logger, nil, options)
 	if err != nil {
 		return nil, err
 	}
 	w := &writer[T]{cluster: c, sink: s, topics: map[string]int{}}
 	w.done = w.acknowledged
 	w.base, w.abort = context.WithCancel(context.Background())
+	w.exactly = newTransactions(w.base, c, s.cfg, rt, options)
 	if s.cfg.topic != "" {
 		if err := w.open(ctx, s.cfg.topic); err != nil {
 			return nil, errors.Join(err, w.Close())
@@ -98,6 +106,13 @@ func (w *writer[T]) countPartitions(ctx context.Context, topic string) (int, err
 // before, too. If ctx ends, everything that is not acknowledged is given up.
 func (w *writer[T]) Write(ctx context.Context, b *connector.Batch[T]) error {
 	defer context.AfterFunc(ctx, w.abort)()
+	client := w.client
+	if w.sink.cfg.guarantee == ExactlyOnce {
+		var err error
+		if client, err = w.exactly.begin(ctx); err != nil {
+			return err
+		}
+	}
 	lease := w.leased()
 	for i := range b.Values {
 		if w.failed.Load() {
@@ -107,7 +122,7 @@ func (w *writer[T]) Write(ctx context.Context, b *connector.Batch[T]) error {
 		if err != nil {
 			return err
 		}
-		w.client.Produce(lease, rec, w.done)
+		client.Produce(lease, rec, w.done)
 	}
 	return nil
 }
@@ -236,11 +251,21 @@ func (w *writer[T]) explain(rec *kgo.Record, err error) error {
 	if rec.Partition >= 0 {
 		place = partition{rec.Topic, rec.Partition}.String()
 	}
-	if rec.Context.Err() != nil && w.base.Err() == nil {
+	switch {
+	case rec.Context.Err() != nil && w.base.Err() == nil:
 		return w.errorf("writing to %s on %s: not acknowledged within %v: %w; check the brokers, or raise DeliveryTimeout",
 			place, w.cfg.addresses(), w.sink.cfg.deliveryTimeout, w.cause(err))
+	case errors.Is(err, kerr.InvalidTimestamp):
+		return w.errorf("writing to %s on %s: the record's timestamp, %s, is further from the broker's clock than the topic allows: %w; "+
+			"set another one with WithTimestamp, or the topic's message.timestamp.after.max.ms (an hour if not set) or message.timestamp.before.max.ms",
+			place, w.cfg.addresses(), rec.Timestamp.UTC().Format(time.RFC3339Nano), err)
+	case isSuperseded(err):
+		return w.errorf("writing to %s on %s: the transaction was ended by someone else: %w; another run of the job, or another job with the same "+
+			"TransactionalIDPrefix %q, has taken over, or more than TransactionTimeout %v passed since the transaction's first record",
+			place, w.cfg.addresses(), err, w.sink.cfg.transactionalIDPrefix, w.sink.cfg.transactionTimeout)
+	default:
+		return w.errorf("writing to %s on %s: %w", place, w.cfg.addresses(), err)
 	}
-	return w.errorf("writing to %s on %s: %w", place, w.cfg.addresses(), err)
 }
 
 // Failure implements connector.FailureReporter.
@@ -259,20 +284,47 @@ func (w *writer[T]) failure() error {
 
 // Flush waits until everything written is acknowledged, or returns the first
 // failure.
-func (w *writer[T]) Flush(ctx context.Context) error {
-	err := w.client.Flush(ctx)
+func (w *writer[T]) Flush(ctx context.Context) error { return w.flush(ctx, w.client) }
+
+func (w *writer[T]) flush(ctx context.Context, client *kgo.Client) error {
+	err := client.Flush(ctx)
 	if failure := w.failure(); failure != nil {
 		return failure
 	}
 	if err != nil {
-		return w.errorf("waiting for %d records that are not acknowledged: %w", w.client.BufferedProduceRecords(), err)
+		return w.errorf("waiting for %d records that are not acknowledged: %w", client.BufferedProduceRecords(), err)
 	}
 	return nil
 }
 
-// Close gives up what is not acknowledged.
+// Recover implements connector.TwoPhaseWriter.
+func (w *writer[T]) Recover(ctx context.Context, prepared [][]byte) error {
+	return w.exactly.recover(ctx, prepared)
+}
+
+// Prepare implements connector.TwoPhaseWriter.
+func (w *writer[T]) Prepare(ctx context.Context, checkpoint int64) ([]byte, error) {
+	if open := w.exactly.open; open == nil || !open.begun {
+		return nil, w.failure()
+	}
+	// The client never gives up records of a transaction that may have been written.
+	ctx, cancel := context.WithTimeout(ctx, w.sink.cfg.deliveryTimeout)
+	defer cancel()
+	if err := w.flush(ctx, w.exactly.open.client); err != nil {
+		return nil, err
+	}
+	return w.exactly.prepare(ctx, checkpoint)
+}
+
+// Commit implements connector.TwoPhaseWriter.
+func (w *writer[T]) Commit(ctx context.Context, prepared []byte) error {
+	return w.exactly.commit(ctx, prepared)
+}
+
+// Close gives up what is not acknowledged, and the open transaction.
 func (w *writer[T]) Close() error {
 	w.abort()
+	w.exactly.close(isSuperseded(w.failure()))
 	w.client.Close()
 	return nil
 }
