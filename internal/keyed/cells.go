@@ -69,23 +69,12 @@ func (l layoutOf) withTTL(dated bool) layoutOf {
 	return l
 }
 
-// cellWriter writes entries of one part.
+// cellWriter writes the cells of one state.
 type cellWriter[K comparable] struct {
+	*KeyedPart[K]
 	snapshot *Snapshot
-	part     snapshot.PartWriter
-	keys     *KeyCodec[K]
 	now      int64
-	buf      []byte
 }
-
-// begin begins an entry.
-func (w *cellWriter[K]) begin(key *K) (err error) {
-	w.buf, err = w.keys.Append(w.buf[:0], key)
-	return err
-}
-
-// end adds the entry to the part.
-func (w *cellWriter[K]) end(hash uint64) error { return w.part.Append(w.keys.Group(hash), w.buf) }
 
 // singleCells stores one value per key.
 func singleCells[K comparable, E any](kind layoutOf, el *element[E]) *cells[K, E] {
@@ -96,13 +85,13 @@ func singleCells[K comparable, E any](kind layoutOf, el *element[E]) *cells[K, E
 			if !el.lives(&e.Value, w.now) {
 				return nil
 			}
-			if err = w.begin(&e.Key); err != nil {
+			if err = w.Begin(&e.Key); err != nil {
 				return err
 			}
-			if w.buf, err = el.append(w.buf, &e.Value); err != nil {
+			if w.Entry, err = el.append(w.Entry, &e.Value); err != nil {
 				return err
 			}
-			return w.end(e.Hash)
+			return w.End(e.Hash)
 		},
 		decoder: func(p snapshot.Part, now int64) (func([]byte, *E) error, error) {
 			decode, err := el.decoder(p.Schemas["value"], layoutOf(p.Version).isDated(), now)
@@ -140,7 +129,7 @@ func listCells[K comparable, C, E any](el *element[E], l listElements[C, E]) *ce
 				return s.writeSome(w, e, 0, n)
 			}
 			list, from := *e, 0
-			w.snapshot.add(func() (bool, error) {
+			w.snapshot.Add(func() (bool, error) {
 				to := min(from+elementsPerEntry, l.len(&list.Value))
 				err := s.writeSome(w, &list, from, to)
 				from = to
@@ -179,20 +168,20 @@ func (s listStorage[K, C, E]) writeSome(w *cellWriter[K], e *Entry[K, C], from, 
 	if live == 0 {
 		return nil
 	}
-	if err = w.begin(&e.Key); err != nil {
+	if err = w.Begin(&e.Key); err != nil {
 		return err
 	}
-	w.buf = binary.AppendUvarint(w.buf, live)
+	w.Entry = binary.AppendUvarint(w.Entry, live)
 	for i := from; i < to; i++ {
 		v := s.at(&e.Value, i)
 		if !s.el.lives(v, w.now) {
 			continue
 		}
-		if w.buf, err = s.el.append(w.buf, v); err != nil {
+		if w.Entry, err = s.el.append(w.Entry, v); err != nil {
 			return err
 		}
 	}
-	return w.end(e.Hash)
+	return w.End(e.Hash)
 }
 
 // decodeCounted calls decode as often as the number at the head of data says.
@@ -271,21 +260,21 @@ func (m pairs[K, MK, E]) writeSome(w *cellWriter[K], hash uint64, key *K, n int,
 	if live == 0 {
 		return nil
 	}
-	if err = w.begin(key); err != nil {
+	if err = w.Begin(key); err != nil {
 		return err
 	}
-	w.buf = binary.AppendUvarint(w.buf, live)
+	w.Entry = binary.AppendUvarint(w.Entry, live)
 	for i := range n {
 		p := at(i)
 		if !m.el.lives(&p.Value, w.now) {
 			continue
 		}
-		if w.buf, err = m.mapKey.Append(w.buf, &p.Key); err != nil {
+		if w.Entry, err = m.mapKey.Append(w.Entry, &p.Key); err != nil {
 			return err
 		}
-		if w.buf, err = m.el.append(w.buf, &p.Value); err != nil {
+		if w.Entry, err = m.el.append(w.Entry, &p.Value); err != nil {
 			return err
 		}
 	}
-	return w.end(hash)
+	return w.End(hash)
 }

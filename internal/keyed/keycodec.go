@@ -2,6 +2,7 @@ package keyed
 
 import (
 	"fmt"
+	"maps"
 	"unsafe"
 
 	"github.com/lowwater/lowwater/internal/codec"
@@ -39,25 +40,58 @@ func (c *KeyCodec[K]) Append(dst []byte, key *K) ([]byte, error) { return c.code
 // Group returns the key group of a key with that hash.
 func (c *KeyCodec[K]) Group(hash uint64) int { return KeyGroup(hash, c.maxParallelism) }
 
-// KeyDecoder reads the key at the head of an entry, and returns what is behind it.
-type KeyDecoder[K comparable] func(e snapshot.Entry) (hash uint64, key K, rest []byte, err error)
+// KeyedPart writes a part of entries with a key at their head.
+type KeyedPart[K comparable] struct {
+	// Entry is the entry that was begun: what follows the key is appended to it.
+	Entry []byte
 
-// Decoder returns the decoder for keys that were stored under a schema. A key that does not
-// belong to the entry's key group is an error of it.
-func (c *KeyCodec[K]) Decoder(schema string) (KeyDecoder[K], error) {
-	decode, err := c.codec.Decoder(schema)
+	keys *KeyCodec[K]
+	part snapshot.PartWriter
+}
+
+// Part begins a part of s. The schema of keys is added to those of p.
+func (c *KeyCodec[K]) Part(s *Snapshot, p snapshot.Part) (*KeyedPart[K], error) {
+	schemas := map[string]string{"key": c.Schema()}
+	maps.Copy(schemas, p.Schemas)
+	p.Schemas = schemas
+	part, err := s.Part(p)
+	return &KeyedPart[K]{keys: c, part: part}, err
+}
+
+// Begin begins an entry.
+func (p *KeyedPart[K]) Begin(key *K) (err error) {
+	p.Entry, err = p.keys.Append(p.Entry[:0], key)
+	return err
+}
+
+// End adds the entry to the part, in the key group of the key's hash.
+func (p *KeyedPart[K]) End(hash uint64) error { return p.part.Append(p.keys.Group(hash), p.Entry) }
+
+// Read calls f for each entry of a part that was written by a KeyedPart, with what follows
+// the key, which is valid during the call. A key that does not belong to the key group of
+// its entry is an error.
+func (c *KeyCodec[K]) Read(p snapshot.PartReader, f func(hash uint64, key K, rest []byte) error) error {
+	decode, err := c.codec.Decoder(p.Part().Schemas["key"])
 	if err != nil {
-		return nil, fmt.Errorf("key: %w", err)
+		return fmt.Errorf("key: %w", err)
 	}
-	return func(e snapshot.Entry) (hash uint64, key K, rest []byte, err error) {
-		if rest, err = decode(e.Data, &key); err != nil {
-			return 0, key, nil, fmt.Errorf("key: %w", err)
+	for e, err := range p.Entries() {
+		if err != nil {
+			return err
 		}
-		hash = c.hash(key)
+		var key K
+		rest, err := decode(e.Data, &key)
+		if err != nil {
+			return fmt.Errorf("key: %w", err)
+		}
+		hash := c.hash(key)
 		if group := c.Group(hash); group != e.Group {
-			return 0, key, nil, fmt.Errorf("key %v was stored in key group %d and belongs to %d: "+
+			return fmt.Errorf("key %v was stored in key group %d and belongs to %d: "+
 				"its type has another hash now, so records would not meet their state; keep the key's type", key, e.Group, group)
 		}
-		return hash, key, rest, nil
-	}, nil
+		if err := f(hash, key, rest); err != nil {
+			return fmt.Errorf("key %v: %w", key, err)
+		}
+	}
+	return nil
 }

@@ -76,8 +76,12 @@ func (s *Snapshot) Part(p snapshot.Part) (snapshot.PartWriter, error) {
 	return part, nil
 }
 
-// add adds something that is written block by block, by calls of next.
-func (s *Snapshot) add(next blocksFunc) { s.blocks = append(s.blocks, next) }
+// Add adds something that is written by calls of next, each for a block, until it reports
+// that there is no more. A block is small enough for the subtask to wait for it. What next
+// reads is for the caller to guard, with Before.
+func (s *Snapshot) Add(next func() (more bool, err error)) {
+	s.blocks = append(s.blocks, blocksFunc(next))
+}
 
 // Start hands the writing to a goroutine of its own. Afterwards only the functions that
 // write may add something.
@@ -133,8 +137,9 @@ func (s *Snapshot) writeBlock(givenUp error) (more bool, err error) {
 	return true, nil
 }
 
-// before has the subtask write something before it changes it.
-func (s *Snapshot) before(write func() error) {
+// Before lets the subtask write something before it changes it. write is not called if the
+// snapshot is over.
+func (s *Snapshot) Before(write func() error) {
 	s.lock()
 	defer s.mu.Unlock()
 	if s.over.Load() {

@@ -122,14 +122,17 @@ func TestTimersSnapshot(t *testing.T) {
 	r := newRand(t)
 	for range 15 {
 		q, model := NewTimerQueue[int, int](), map[Timer[int, int]]bool{}
-		// Few times make groups, many make leaves.
-		times, keys := int64(1)<<r.IntN(16), 1<<(2+r.IntN(12))
+		// Few times make groups, many make leaves. Deletions settle groups.
+		times, keys, deletions := int64(1)<<r.IntN(16), 1<<(2+r.IntN(12)), r.IntN(200)
+		if r.IntN(2) == 0 {
+			times, keys, deletions = 1+r.Int64N(3), 1<<13, 1
+		}
 		now := int64(0)
 		change := func() {
 			tm := Timer[int, int]{Namespace: r.IntN(2), At: now + r.Int64N(times) - times/16, Key: r.IntN(keys)}
 			tm.Hash = uint64(tm.Key)
 			switch n := r.IntN(1000); {
-			case n < 750:
+			case n < 980-deletions:
 				q.Register(tm)
 				model[tm] = true
 			case n < 980:
@@ -171,8 +174,8 @@ func TestTimersSnapshot(t *testing.T) {
 				}
 				more = step(t, s)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("snapshot (-want +got):\n%s", diff)
+			if !maps.Equal(want, got) {
+				t.Fatalf("snapshot (-want +got):\n%s", cmp.Diff(want, got))
 			}
 		}
 		restored := NewTimerQueue[int, int]()

@@ -2,7 +2,6 @@ package keyed
 
 import (
 	"iter"
-	"reflect"
 	"slices"
 
 	"github.com/lowwater/lowwater/window"
@@ -76,7 +75,7 @@ func newList[K comparable, V any](b *Backend[K], name string) (*listState[K, V],
 			len:   func(c *[]V) int { return len(*c) },
 			at:    func(c *[]V, i int) *V { return &(*c)[i] },
 			add:   func(c *[]V, v V) { *c = append(*c, v) },
-			fixed: !isShared(reflect.TypeFor[V]()),
+			fixed: !IsShared[V](),
 		}), nil
 	})
 	return &listState[K, V]{s}, err

@@ -2,7 +2,6 @@ package keyed
 
 import (
 	"fmt"
-	"maps"
 
 	"github.com/lowwater/lowwater/internal/snapshot"
 )
@@ -113,16 +112,14 @@ func (s *store[K, C]) isBeingWritten() bool {
 
 // snapshot adds the state to a snapshot, as a part of its own.
 func (s *store[K, C]) snapshot(to *Snapshot) error {
-	storage, cells, keys := &s.backend.storage, s.cells, s.backend.keys
-	schemas := maps.Clone(cells.schemas)
-	schemas["key"] = keys.Schema()
-	part, err := to.Part(snapshot.Part{
-		Name: storage.part(s.name), Kind: storage.Kind, Version: int(cells.layout), Schemas: schemas,
+	storage, cells := &s.backend.storage, s.cells
+	part, err := s.backend.keys.Part(to, snapshot.Part{
+		Name: storage.part(s.name), Kind: storage.Kind, Version: int(cells.layout), Schemas: cells.schemas,
 	})
 	if err != nil {
 		return err
 	}
-	w := &cellWriter[K]{snapshot: to, part: part, keys: keys, now: s.backend.now}
+	w := &cellWriter[K]{part, to, s.backend.now}
 	to.Table(s.table, func(e *Entry[K, C]) error {
 		if err := cells.write(w, e); err != nil {
 			return fmt.Errorf("state %q, key %v: %w", s.name, e.Key, err)
@@ -140,26 +137,12 @@ func (s *store[K, C]) restore(p snapshot.PartReader) error {
 			"give the new state another name, or declare it as it was",
 			stored, part.Schemas["value"], s.cells.layout, s.cells.schemas["value"])
 	}
-	decodeKey, err := s.backend.keys.Decoder(part.Schemas["key"])
-	if err != nil {
-		return err
-	}
 	decode, err := s.cells.decoder(part, s.backend.now)
 	if err != nil {
 		return err
 	}
-	for e, err := range p.Entries() {
-		if err != nil {
-			return err
-		}
-		hash, key, rest, err := decodeKey(e)
-		if err != nil {
-			return err
-		}
+	return s.backend.keys.Read(p, func(hash uint64, key K, rest []byte) error {
 		c, _ := s.table.Upsert(hash, key)
-		if err := decode(rest, c); err != nil {
-			return fmt.Errorf("key %v: %w", key, err)
-		}
-	}
-	return nil
+		return decode(rest, c)
+	})
 }

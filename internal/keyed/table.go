@@ -95,7 +95,7 @@ func NewTable[K comparable, V any]() *Table[K, V] {
 		blockMask:  1<<shift - 1,
 		equality:   equalityOf[K](),
 		textKeys:   reflect.TypeFor[K]().Kind() == reflect.String,
-		shared:     isShared(reflect.TypeFor[V]()),
+		shared:     IsShared[V](),
 	}
 }
 

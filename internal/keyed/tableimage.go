@@ -78,7 +78,7 @@ func (m *tableImage[K, V]) keep(i uint32) {
 	if i < m.from || i >= m.to || m.isWritten(i) {
 		return
 	}
-	m.snapshot.before(func() error {
+	m.snapshot.Before(func() error {
 		if m.isWritten(i) {
 			return nil
 		}
@@ -101,8 +101,9 @@ func (t *Table[K, V]) keep(i uint32) {
 	t.image.keep(i)
 }
 
-// isShared reports whether a copy of a value of type t may share memory that can be
-// changed with it.
+// IsShared reports whether a copy of a V may share memory with it that can be changed.
+func IsShared[V any]() bool { return isShared(reflect.TypeFor[V]()) }
+
 func isShared(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.UnsafePointer, reflect.Slice, reflect.Map, reflect.Chan, reflect.Func, reflect.Interface:

@@ -125,6 +125,10 @@ func (q *TimerQueue[K, N]) Next() (at int64, ok bool) {
 	return l.lo, true
 }
 
+// IsEmpty reports whether there are no timers. It may say no when all that there were have
+// been deleted.
+func (q *TimerQueue[K, N]) IsEmpty() bool { return len(q.front) == 0 && len(q.leaves) == 0 }
+
 // Len returns the number of timers. It settles all logs, so it costs as much
 // as there were calls since the last time: it is not for every record.
 func (q *TimerQueue[K, N]) Len() int {

@@ -3,8 +3,8 @@ package keyed
 import "math"
 
 // TimerService is the timers of one keyed operator in one subtask, and the
-// rules by which they fire (spec windows 4). A snapshot is what All of both
-// queues visits; restoring registers that again.
+// rules by which they fire (spec windows 4). A snapshot has the timers of both queues;
+// restoring registers them again.
 type TimerService[K, N comparable] struct {
 	// Event and Processing are two separate sets. A timer in the past is
 	// legal: it fires at the next advance, not at its registration.

@@ -7,6 +7,7 @@ import (
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/internal/snapshot"
 	"github.com/lowwater/lowwater/state"
 )
 
@@ -26,6 +27,16 @@ func newBroadcastStates(misused func(error)) *BroadcastStates {
 	s := &BroadcastStates{backend: keyed.NewBackend[struct{}](), misused: misused}
 	s.backend.SetCurrentKey(0, struct{}{})
 	return s
+}
+
+// store makes the states storable, if they must be. A part has the map of one state.
+func (s *BroadcastStates) store(rt *operator.Runtime) error {
+	if !isStored(rt) {
+		return nil
+	}
+	return s.backend.Store(keyed.Storage{
+		Kind: snapshot.Broadcast, Prefix: "broadcast/", Restored: rt.Restored, MaxParallelism: 1,
+	})
 }
 
 // Map opens a broadcast state. It can be read at any time, and written while a broadcast
@@ -110,10 +121,28 @@ func newKeyedBroadcast[K comparable, T, U, R any](open OpenBroadcast[K, T, U, R]
 }
 
 func (o *keyedBroadcast[K, T, U, R]) Open(rt *operator.Runtime, out operator.Output) (err error) {
-	o.core.open(rt, out)
+	if err := o.core.open(rt, out); err != nil {
+		return err
+	}
+	if err := o.states.store(rt); err != nil {
+		return err
+	}
 	o.function, err = o.open(o.context, o.states, o.emitter)
 	o.onTimer, o.close = o.function.Timer, o.function.Close
 	return o.opened(err)
+}
+
+// Snapshot implements operator.Stateful.
+func (o *keyedBroadcast[K, T, U, R]) Snapshot(w snapshot.Writer) error {
+	s := keyed.NewSnapshot(w)
+	if err := o.core.snapshot(s); err != nil {
+		return err
+	}
+	if err := o.states.backend.Snapshot(s); err != nil {
+		return err
+	}
+	s.Start()
+	return nil
 }
 
 func (o *keyedBroadcast[K, T, U, R]) Process(input int, p exchange.Payload) error {

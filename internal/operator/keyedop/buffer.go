@@ -1,9 +1,13 @@
 package keyedop
 
 import (
+	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 	"sort"
+
+	"github.com/lowwater/lowwater/internal/codec"
 )
 
 // buffer is records in the order of their timestamps, and of arrival where these are
@@ -60,6 +64,55 @@ func (b *buffer[T]) dropExpired(keep, watermark int64) {
 	n := sort.Search(b.len(), func(i int) bool { return later(b.times[b.start+i], keep) > watermark })
 	b.dropBefore(b.start + n)
 }
+
+// buffersCodec stores buffers: the number of records, then the timestamp and the value of
+// each, in their order.
+type buffersCodec[T any] struct{ values *codec.Codec[T] }
+
+// appendBuffer appends a buffer of E with a value in each.
+func appendBuffer[T, E any](c buffersCodec[T], dst []byte, b *buffer[E], value func(*E) *T) ([]byte, error) {
+	dst = binary.AppendUvarint(dst, uint64(b.len()))
+	for i := b.start; i < len(b.times); i++ {
+		dst = binary.AppendVarint(dst, b.times[i])
+		var err error
+		if dst, err = c.values.Append(dst, value(&b.values[i])); err != nil {
+			return nil, err
+		}
+	}
+	return dst, nil
+}
+
+// decoder returns a function that calls add for each record of a buffer that was stored
+// under a schema.
+func (c buffersCodec[T]) decoder(schema string) (func(data []byte, add func(t int64, v T)) error, error) {
+	decode, err := c.values.Decoder(schema)
+	if err != nil {
+		return nil, err
+	}
+	return func(data []byte, add func(t int64, v T)) error {
+		count, n := binary.Uvarint(data)
+		if n <= 0 {
+			return errCutShort
+		}
+		for range count {
+			data = data[n:]
+			var t int64
+			if t, n = binary.Varint(data); n <= 0 {
+				return errCutShort
+			}
+			var v T
+			rest, err := decode(data[n:], &v)
+			if err != nil {
+				return err
+			}
+			data, n = rest, 0
+			add(t, v)
+		}
+		return nil
+	}, nil
+}
+
+var errCutShort = errors.New("the entry is cut short")
 
 // later returns t + d, which stops at the ends of the 64-bit range.
 func later(t, d int64) int64 {

@@ -33,6 +33,9 @@ type Context[K comparable] struct {
 	// timer have no timestamp, while the timer has a time.
 	At int64
 
+	// Operator opens states that do not belong to a key.
+	Operator *OperatorStates
+
 	backend *keyed.Backend[K]
 	timers  *keyed.TimerService[K, struct{}]
 	err     error

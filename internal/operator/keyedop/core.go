@@ -6,6 +6,7 @@ import (
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/internal/snapshot"
 )
 
 // TimerFunction handles a timer of the context's current key.
@@ -24,18 +25,29 @@ type core[K comparable, R any] struct {
 }
 
 func newCore[K comparable, R any]() core[K, R] {
-	return core[K, R]{context: &Context[K]{
+	x := &Context[K]{
 		backend: keyed.NewBackend[K](),
 		timers:  keyed.NewTimerService[K, struct{}](),
-	}}
+	}
+	x.Operator = &OperatorStates{misused: x.misused}
+	return core[K, R]{context: x}
 }
 
 // open comes before the function is opened.
-func (c *core[K, R]) open(rt *operator.Runtime, out operator.Output) {
+func (c *core[K, R]) open(rt *operator.Runtime, out operator.Output) error {
 	c.rt, c.out = rt, out
-	c.context.Element = operator.NewElement(rt, out)
+	x := c.context
+	x.Element = operator.NewElement(rt, out)
+	x.Operator.rt = rt
 	c.emitter = operator.NewEmitter[R](out, "")
 	c.alarm = operator.NewAlarm(rt.Timers, c.onClock)
+	if !isStored(rt) {
+		return nil
+	}
+	x.backend.SetTime(rt.Timers.Now())
+	return x.backend.Store(keyed.Storage{
+		Kind: snapshot.Keyed, Prefix: "state/", Restored: rt.Restored, MaxParallelism: rt.MaxParallelism,
+	})
 }
 
 // opened comes after the function was opened, with its error.
@@ -43,10 +55,37 @@ func (c *core[K, R]) opened(err error) error {
 	if misuse := c.context.misuse(); misuse != nil {
 		return misuse
 	}
-	if err == nil {
-		c.setAlarm() // for restored timers
+	if err != nil {
+		return err
 	}
-	return err
+	if err := restoreTimers(c.rt.Restored, c.context.backend.Keys(), c.context.timers); err != nil {
+		return err
+	}
+	c.setAlarm()
+	return nil
+}
+
+// Snapshot implements operator.Stateful.
+func (c *core[K, R]) Snapshot(w snapshot.Writer) error {
+	s := keyed.NewSnapshot(w)
+	if err := c.snapshot(s); err != nil {
+		return err
+	}
+	s.Start()
+	return nil
+}
+
+// snapshot adds states and timers.
+func (c *core[K, R]) snapshot(s *keyed.Snapshot) error {
+	x := c.context
+	x.backend.SetTime(c.rt.Timers.Now()) // what has expired by now is not stored
+	if err := x.backend.Snapshot(s); err != nil {
+		return err
+	}
+	if err := x.Operator.snapshot(s); err != nil {
+		return err
+	}
+	return snapshotTimers(s, x.backend.Keys(), x.timers)
 }
 
 // each calls f for every record of a keyed batch, with its key as the current one, and

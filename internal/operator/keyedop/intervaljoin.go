@@ -9,6 +9,7 @@ import (
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/internal/snapshot"
 )
 
 // Interval says which records an interval join pairs: those with
@@ -44,6 +45,9 @@ type intervalJoin[K comparable, T, U, R any] struct {
 
 	keys   *keyed.Table[K, buffers[T, U]]
 	timers *keyed.TimerService[K, struct{}]
+	// storedLeft and storedRight are how records are stored, nil if they are not.
+	storedLeft  *records[K, T]
+	storedRight *records[K, U]
 }
 
 // buffers is what is kept for one key. A key has at least one record.
@@ -70,7 +74,57 @@ func (o *intervalJoin[K, T, U, R]) Open(rt *operator.Runtime, out operator.Outpu
 	o.emitter = operator.NewEmitter[R](out, "")
 	o.f = o.open(o.pair, o.emitter)
 	o.LateLeft, o.LateRight = operator.ConsumedSide(out, o.LateLeft), operator.ConsumedSide(out, o.LateRight)
-	return o.Pass.Open(rt, out)
+	if err := o.Pass.Open(rt, out); err != nil || !isStored(rt) {
+		return err
+	}
+	return o.store(rt)
+}
+
+// store makes records storable, and takes up those of a snapshot.
+func (o *intervalJoin[K, T, U, R]) store(rt *operator.Runtime) error {
+	keys, err := keyed.NewKeyCodec[K](rt.MaxParallelism)
+	if err != nil {
+		return err
+	}
+	if o.storedLeft, err = newRecords[K, T](keys, leftPart); err != nil {
+		return fmt.Errorf("left input: %w", err)
+	}
+	if o.storedRight, err = newRecords[K, U](keys, rightPart); err != nil {
+		return fmt.Errorf("right input: %w", err)
+	}
+	if rt.Restored == nil {
+		return nil
+	}
+	err = o.storedLeft.restore(rt.Restored, func(hash uint64, key K, t int64, v T) {
+		o.enter(hash, key, later(t, o.keepLeft())).left.add(t, v)
+	})
+	if err != nil {
+		return err
+	}
+	return o.storedRight.restore(rt.Restored, func(hash uint64, key K, t int64, v U) {
+		o.enter(hash, key, later(t, o.keepRight())).right.add(t, v)
+	})
+}
+
+// Snapshot implements operator.Stateful. Timers follow from the records.
+func (o *intervalJoin[K, T, U, R]) Snapshot(w snapshot.Writer) error {
+	s := keyed.NewSnapshot(w)
+	left, err := o.storedLeft.part(s)
+	if err != nil {
+		return err
+	}
+	right, err := o.storedRight.part(s)
+	if err != nil {
+		return err
+	}
+	s.Table(o.keys, func(e *keyed.Entry[K, buffers[T, U]]) error {
+		if err := writeBuffer(o.storedLeft, left, e.Hash, &e.Key, &e.Value.left, func(v *T) *T { return v }); err != nil {
+			return err
+		}
+		return writeBuffer(o.storedRight, right, e.Hash, &e.Key, &e.Value.right, func(v *U) *U { return v })
+	})
+	s.Start()
+	return nil
 }
 
 func (o *intervalJoin[K, T, U, R]) Process(input int, p exchange.Payload) error {

@@ -1,6 +1,7 @@
 package keyedop
 
 import (
+	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/operator"
 )
@@ -30,7 +31,9 @@ func NewProcess[K comparable, T, R any](open Open[K, R, Function[T]]) operator.O
 }
 
 func (o *process[K, T, R]) Open(rt *operator.Runtime, out operator.Output) (err error) {
-	o.core.open(rt, out)
+	if err := o.core.open(rt, out); err != nil {
+		return err
+	}
 	o.function, err = o.open(o.context, o.emitter)
 	o.onTimer, o.close = o.function.Timer, o.function.Close
 	return o.opened(err)
@@ -38,6 +41,19 @@ func (o *process[K, T, R]) Open(rt *operator.Runtime, out operator.Output) (err 
 
 func (o *process[K, T, R]) Process(_ int, p exchange.Payload) error {
 	return o.each(p.(*exchange.KeyedBatch[K, T]), o.function.Element)
+}
+
+// plain runs a process function without keys: its states are those of the subtask.
+type plain[T, R any] struct{ process[struct{}, T, R] }
+
+// NewPlain returns the operator of a process function that has neither state by key nor
+// timers.
+func NewPlain[T, R any](open Open[struct{}, R, Function[T]]) operator.Operator {
+	return &plain[T, R]{process[struct{}, T, R]{core: newCore[struct{}, R](), open: open}}
+}
+
+func (o *plain[T, R]) Process(_ int, p exchange.Payload) error {
+	return o.eachPlain(p.(*connector.Batch[T]), o.function.Element)
 }
 
 // CoFunction is a process function of two inputs in one subtask.
@@ -63,7 +79,9 @@ func NewCoProcess[K comparable, T, U, R any](open Open[K, R, CoFunction[T, U]]) 
 }
 
 func (o *coProcess[K, T, U, R]) Open(rt *operator.Runtime, out operator.Output) (err error) {
-	o.core.open(rt, out)
+	if err := o.core.open(rt, out); err != nil {
+		return err
+	}
 	o.function, err = o.open(o.context, o.emitter)
 	o.onTimer, o.close = o.function.Timer, o.function.Close
 	return o.opened(err)

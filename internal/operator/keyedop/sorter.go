@@ -8,6 +8,7 @@ import (
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/internal/snapshot"
 )
 
 // sorter holds records back until the watermark reaches their timestamps, and passes them
@@ -25,6 +26,8 @@ type sorter[K comparable, T any] struct {
 
 	keys   *keyed.Table[K, buffer[held[T]]]
 	timers *keyed.TimerService[K, struct{}]
+	// stored is how records are stored, nil if they are not.
+	stored *records[K, T]
 }
 
 // held is a record that is held back.
@@ -47,7 +50,41 @@ func (o *sorter[K, T]) Open(rt *operator.Runtime, out operator.Output) error {
 	o.element = operator.NewElement(rt, out)
 	o.emitter = operator.NewEmitter[T](out, "")
 	o.lateOutput = operator.ConsumedSide(out, o.lateOutput)
-	return o.Pass.Open(rt, out)
+	if err := o.Pass.Open(rt, out); err != nil || !isStored(rt) {
+		return err
+	}
+	keys, err := keyed.NewKeyCodec[K](rt.MaxParallelism)
+	if err != nil {
+		return err
+	}
+	if o.stored, err = newRecords[K, T](keys, recordsPart); err != nil || rt.Restored == nil {
+		return err
+	}
+	return o.stored.restore(rt.Restored, func(hash uint64, key K, t int64, v T) {
+		o.hold(hash, key, t, held[T]{value: v})
+	})
+}
+
+// Snapshot implements operator.Stateful. Timers follow from the records. Origins are not
+// stored: what they number is this run's.
+func (o *sorter[K, T]) Snapshot(w snapshot.Writer) error {
+	s := keyed.NewSnapshot(w)
+	part, err := o.stored.part(s)
+	if err != nil {
+		return err
+	}
+	s.Table(o.keys, func(e *keyed.Entry[K, buffer[held[T]]]) error {
+		return writeBuffer(o.stored, part, e.Hash, &e.Key, &e.Value, func(h *held[T]) *T { return &h.value })
+	})
+	s.Start()
+	return nil
+}
+
+// hold keeps a record until its time has come.
+func (o *sorter[K, T]) hold(hash uint64, key K, t int64, h held[T]) {
+	records, _ := o.keys.Upsert(hash, key)
+	records.add(t, h)
+	o.timers.Event.Register(keyed.Timer[K, struct{}]{At: t, Hash: hash, Key: key})
 }
 
 func (o *sorter[K, T]) Process(_ int, p exchange.Payload) error {
@@ -63,9 +100,7 @@ func (o *sorter[K, T]) Process(_ int, p exchange.Payload) error {
 			o.tooLate(b, i)
 			continue
 		}
-		records, _ := o.keys.Upsert(b.Hashes[i], key)
-		records.add(t, held[T]{v, b.Origins[i]})
-		o.timers.Event.Register(keyed.Timer[K, struct{}]{At: t, Hash: b.Hashes[i], Key: key})
+		o.hold(b.Hashes[i], key, t, held[T]{v, b.Origins[i]})
 	}
 	b.Release()
 	o.late.MoveTo(o.rt.Metrics)
