@@ -135,12 +135,17 @@ type BroadcastFunction[T, U, R any] interface {
 
 // BroadcastOpenContext opens the states of a BroadcastFunction.
 type BroadcastOpenContext struct {
-	element *operator.Element
+	context *keyedop.Context[struct{}]
 	states  *keyedop.BroadcastStates
 }
 
 // Subtask returns the number of the subtask, from 0.
-func (c *BroadcastOpenContext) Subtask() int { return c.element.Runtime().Subtask }
+func (c *BroadcastOpenContext) Subtask() int { return c.context.Runtime().Subtask }
+
+// OperatorList opens a list of the subtask; see OpenContext.OperatorList.
+func (c *BroadcastOpenContext) OperatorList[V any](d state.OperatorListDescriptor[V]) state.ListState[V] {
+	return c.context.Operator.List(d)
+}
 
 // Broadcast opens a broadcast state; see KeyedBroadcastOpenContext.Broadcast.
 func (c *BroadcastOpenContext) Broadcast[MK comparable, MV any](d state.MapDescriptor[MK, MV]) state.MapState[MK, MV] {
@@ -176,7 +181,7 @@ func (c *BroadcastStreams[T, U]) Process[R any, F BroadcastFunction[T, U, R]](fa
 			Element:   func(v T) error { return f.ProcessElement(ctx, v, out) },
 			Broadcast: func(v U) error { return f.ProcessBroadcast(ctx, v, out) },
 			Close:     closeFunction(f),
-		}, f.Open(&BroadcastOpenContext{x.Element, states})
+		}, f.Open(&BroadcastOpenContext{x, states})
 	}
 	n := env.addNode(&graph.Node{
 		Name:          "Broadcast Process",

@@ -85,6 +85,13 @@ func (c *OpenContext[K]) Aggregating[In, Acc, Out any](d state.AggregatingDescri
 	return c.context.Aggregating(d)
 }
 
+// OperatorList opens a list that belongs to the subtask instead of to a key: it can be used
+// at any time, also in Open. What slices it returns must not be changed, and values with
+// pointers in them are changed through the list only.
+func (c *OpenContext[K]) OperatorList[V any](d state.OperatorListDescriptor[V]) state.ListState[V] {
+	return c.context.Operator.List(d)
+}
+
 // KeyedContext is what a keyed function may ask and do besides emitting, for the current
 // key. Times are in milliseconds since the epoch.
 //

@@ -9,6 +9,8 @@ import (
 
 	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/internal/operator/keyedop"
+	"github.com/lowwater/lowwater/state"
 )
 
 // ProcessFunction handles one record: it emits results to out and may use side
@@ -36,6 +38,51 @@ func (c *ProcessContext) Subtask() int { return c.element.Runtime().Subtask }
 // Output emits v to a side output, with the record's timestamp.
 func (c *ProcessContext) Output[X any](tag OutputTag[X], v X) {
 	operator.Side[X](c.element, tag.key()).Append(v, c.element.Timestamp, c.element.Origin)
+}
+
+// StatefulFunction handles the records of a stream without keys one by one, and has lists
+// that belong to the subtask and survive a restart (spec windows 5.1). One value serves
+// one subtask; its methods are called by one goroutine. An error ends the job. If it is an
+// io.Closer, it is closed at the end, also after an error.
+type StatefulFunction[T, R any] interface {
+	// Open is called once, before everything else. It opens the function's states.
+	Open(ctx *OperatorOpenContext) error
+	ProcessElement(ctx *ProcessContext, value T, out *Collector[R]) error
+}
+
+// OperatorOpenContext opens the states of a StatefulFunction.
+type OperatorOpenContext struct {
+	element *operator.Element
+	states  *keyedop.OperatorStates
+}
+
+// Subtask returns the number of the subtask, from 0.
+func (c *OperatorOpenContext) Subtask() int { return c.element.Runtime().Subtask }
+
+// Parallelism returns the number of subtasks of the operator.
+func (c *OperatorOpenContext) Parallelism() int { return c.element.Runtime().Parallelism }
+
+// OperatorList opens a list of the subtask; see OpenContext.OperatorList.
+func (c *OperatorOpenContext) OperatorList[V any](d state.OperatorListDescriptor[V]) state.ListState[V] {
+	return c.states.List(d)
+}
+
+// ProcessStateful is Process with functions that have state. factory makes one for each
+// subtask.
+func (s *DataStream[T]) ProcessStateful[R any, F StatefulFunction[T, R]](factory func() F) *DataStream[R] {
+	if factory == nil {
+		s.env.fail("ProcessStateful: the factory is nil")
+	}
+	return addOperator[T, R](s, "Stateful Process", func() operator.Operator {
+		return keyedop.NewPlain(func(x *keyedop.Context[struct{}], emitter *operator.Emitter[R]) (keyedop.Function[T], error) {
+			f := factory()
+			ctx, out := &ProcessContext{element: x.Element}, &Collector[R]{element: x.Element, emitter: emitter}
+			return keyedop.Function[T]{
+				Element: func(v T) error { return f.ProcessElement(ctx, v, out) },
+				Close:   closeFunction(f),
+			}, f.Open(&OperatorOpenContext{x.Element, x.Operator})
+		})
+	})
 }
 
 // Collector takes the results of a function.
