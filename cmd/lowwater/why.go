@@ -50,8 +50,8 @@ are looked at, too: ends, last records. Nothing is changed anywhere.
     lowwater why --url http://jobmanager:8081 --job orders --brokers kafka:9092
     lowwater why --watch --for 30s
 
-Exit codes: 0 nothing is wrong, 1 something is, 2 could not look. Flink's metrics are
-up to 10 s old, so looking for less than 11 s does not tell what moves.`
+Exit codes: 0 nothing is wrong, 1 something is, 2 could not look, or not see enough.
+Flink's metrics are up to 10 s old: looking for less than 11 s does not tell what moves.`
 }
 
 // Validate is called by kong.
@@ -96,7 +96,10 @@ func (c *whyCommand) Run(stdout io.Writer) error {
 	if err := c.report(stdout, o, d); err != nil {
 		return err
 	}
-	if d.Answer().Severity != why.Fine {
+	switch f := d.Answer(); {
+	case f.Code == why.NotEnoughEvidence:
+		return &exitError{code: exitBlind}
+	case f.Severity != why.Fine:
 		return &exitError{code: exitFindings}
 	}
 	return nil

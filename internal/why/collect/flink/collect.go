@@ -199,6 +199,33 @@ func (c *Collector) infer() {
 	for _, sp := range s.Splits {
 		c.evidence.Means.SplitGauges = c.evidence.Means.SplitGauges || sp.Watermark.OK
 	}
+	if n := len(c.evidence.History); n > 1 {
+		lastReads(&c.evidence.History[n-2], s)
+	}
+}
+
+// lastReads infers when splits had their last record that have had none between two
+// snapshots and have been read to their end. Nobody tells; it is taken that their records
+// were as fresh as those of the source's foremost split are.
+func lastReads(before, now *why.Snapshot) {
+	foremost := map[string]int64{}
+	for _, sp := range now.Splits {
+		most, ok := foremost[sp.Source]
+		if w := sp.Watermark; w.OK && w.Value != why.MaxTime && (!ok || w.Value > most) {
+			foremost[sp.Source] = w.Value
+		}
+	}
+	for i := range now.Splits {
+		sp := &now.Splits[i]
+		still := slices.ContainsFunc(before.Splits, func(b why.Split) bool {
+			return b.Source == sp.Source && filtered(b.Topic) == filtered(sp.Topic) && b.Partition == sp.Partition && b.PositionOffset.OK && b.PositionOffset == sp.PositionOffset
+		})
+		ahead := foremost[sp.Source]
+		if !still || sp.LastReadMillis.OK || sp.Lag != why.Know[int64](0) || !sp.Watermark.OK || sp.Watermark.Value == why.MinTime || sp.Watermark.Value >= ahead {
+			continue
+		}
+		sp.LastReadMillis = why.Know(min(now.AtMillis-(ahead-sp.Watermark.Value), before.AtMillis))
+	}
 }
 
 // makesWatermarks reports whether an operator has sent a larger watermark than it got.
