@@ -1,0 +1,220 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowwater/lowwater/internal/why"
+)
+
+// recordedCluster serves what a Flink 2.3 answered whose job reads a topic with a quiet
+// partition.
+func recordedCluster(t *testing.T) *httptest.Server {
+	t.Helper()
+	data, err := os.ReadFile("../../internal/why/collect/flink/testdata/quiet-2.3.0.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded struct {
+		Answers map[string]json.RawMessage
+		Metrics map[string]map[string]string
+	}
+	if err := json.Unmarshal(data, &recorded); err != nil {
+		t.Fatal(err)
+	}
+	type metric struct {
+		ID    string `json:"id"`
+		Value string `json:"value,omitempty"`
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		all, isMetrics := recorded.Metrics[r.URL.Path]
+		if !isMetrics {
+			if answer := recorded.Answers[r.URL.Path]; answer != nil {
+				_, _ = w.Write(answer)
+				return
+			}
+			http.NotFound(w, r)
+			return
+		}
+		out := []metric{}
+		wanted := strings.Split(r.URL.Query().Get("get"), ",")
+		for id, value := range all {
+			if wanted[0] == "" {
+				out = append(out, metric{ID: id})
+			} else if slices.Contains(wanted, id) {
+				out = append(out, metric{id, value})
+			}
+		}
+		_ = json.NewEncoder(w).Encode(out)
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestTopOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes four seconds: a cluster gets time to fetch its metrics")
+	}
+	t.Parallel()
+	server := recordedCluster(t)
+	var stdout, stderr strings.Builder
+	if code := cli([]string{"top", "--once", "--url", server.URL}, &stdout, &stderr); code != exitOK || stderr.Len() > 0 {
+		t.Fatalf("exit code %d, stderr %q", code, &stderr)
+	}
+	want := `lowwater top · quiet · running for 14 min 48 s · 12:05:38.414 UTC · URL
+Nothing is wrong at first sight; one look does not tell what moves and what stands still.
+smallest watermark 11:50:46.937, 14 min 51 s behind: quiet_a-2 > quiet.a[1] > count per key
+
+VERTEX                       PAR  LOW WATERMARK       BEHIND         BUSY      BLOCKED  IN/S  OUT/S  LATE
+quiet.a                        2   11:50:46.937  14 min 51 s  ░░░░░░   1%  ░░░░░░   0%     ?      ?
+count per key > out: Writer    2   11:50:46.937  14 min 51 s  ░░░░░░   1%  ░░░░░░   0%     ?      ?     0
+
+SPLIT      SUBTASK  STATE      WATERMARK       BEHIND  UNCHANGED  NEXT  LAG
+quiet_a-2  1        active  11:50:46.937  14 min 51 s    ≥ 0.0 s    20    0
+quiet_a-0  1        active  12:05:37.338        1.0 s    ≥ 0.0 s  8725    0
+quiet_a-1  0        active  12:05:37.338        1.0 s    ≥ 0.0 s  8725    0
+`
+	if diff := cmp.Diff(want, strings.ReplaceAll(stdout.String(), server.URL, "URL")); diff != "" {
+		t.Errorf("frame (-want +got):\n%s", diff)
+	}
+}
+
+func TestTopWithoutACluster(t *testing.T) {
+	for _, args := range [][]string{{"top", "--url", "http://127.0.0.1:1"}, {"top", "--once", "--url", "nonsense"}} {
+		var stdout, stderr strings.Builder
+		if code := cli(args, &stdout, &stderr); code != exitFailed || strings.Count(stderr.String(), "\n") != 1 {
+			t.Errorf("%v: exit code %d, stderr %q", args, code, &stderr)
+		}
+	}
+}
+
+// evidenceAt is a job with a source of two splits in front of a window, looked at every
+// second until split 0 has been at watermark for some of them.
+func evidenceAt(watermarks ...int64) []*why.Evidence {
+	e := &why.Evidence{
+		Job: "orders", StartedMillis: why.Know[int64](0), Means: why.Means{Engine: true, SplitGauges: true},
+		Operators: []why.Operator{
+			{ID: "orders", Name: "orders", Vertex: "v1", Kind: why.KindSource, Parallelism: 1, Source: &why.Source{Topics: []string{"orders"}}},
+			{ID: "count", Name: "count", Vertex: "v2", Kind: why.KindWindow, Parallelism: 1,
+				Inputs: []why.Input{{Edges: []why.Edge{{From: "orders", Ship: why.ShipHash}}}}},
+			{ID: "print", Name: "print", Vertex: "v2", Kind: why.KindPlain, Parallelism: 1,
+				Inputs: []why.Input{{Edges: []why.Edge{{From: "count", Ship: why.ShipForward}}}}},
+		},
+	}
+	var looks []*why.Evidence
+	for i, w := range watermarks {
+		n := int64(i)
+		e.AtMillis = 1_000_000 + n*1000
+		known := why.Know(w)
+		split := func(p int32, w int64) why.Split {
+			return why.Split{Source: "orders", Topic: "orders", Partition: p, Subtask: why.Know(0), Watermark: why.Know(w),
+				State: why.Know(why.SplitActive), PositionOffset: why.Know(10 * n), Lag: why.Know[int64](0)}
+		}
+		e.History = append(e.History, why.Snapshot{
+			AtMillis: e.AtMillis,
+			Subtasks: []why.Subtask{
+				{Operator: "orders", OutputWatermark: known, RecordsOut: why.Know(40 * n)},
+				{Operator: "count", InputWatermark: known, OutputWatermark: known, RecordsIn: why.Know(40 * n), RecordsOut: why.Know(n / 2), LateDropped: why.Know[int64](3)},
+				{Operator: "print", InputWatermark: known, RecordsIn: why.Know(n / 2)},
+			},
+			Splits: []why.Split{split(0, w), split(1, e.AtMillis-500)},
+			Tasks:  []why.Task{{Vertex: "v1", BusyMillis: why.Know[int64](500), BackPressuredMillis: why.Know[int64](0)}, {Vertex: "v2", BusyMillis: why.Know[int64](1000)}},
+		})
+		seen := *e
+		seen.History = slices.Clone(e.History)
+		looks = append(looks, &seen)
+	}
+	return looks
+}
+
+// stalledFrame is what is drawn after the looks of evidenceAt, with a diagnosis that
+// blames split 0.
+func stalledFrame() *frame {
+	var s stood
+	var last *why.Evidence
+	for _, e := range evidenceAt(990_000, 995_000, 995_000, 995_000) {
+		s.note(e)
+		last = e
+	}
+	d := &why.Diagnosis{Findings: []why.Finding{{Code: why.QuietPartition, Severity: why.Stall, Answer: "Partition 0 of orders is quiet."}}}
+	return newFrame(last, d, &s, "http://localhost:8081")
+}
+
+func texts(lines []line) string {
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(l.text + "\n")
+	}
+	return b.String()
+}
+
+func TestTopFrame(t *testing.T) {
+	want := `lowwater top · orders · running for 16 min 43 s · 00:16:43.000 UTC · http://localhost:8081
+Partition 0 of orders is quiet.
+smallest watermark 00:16:35.000, 8.0 s behind: orders-0 > orders[0] > count
+
+VERTEX         PAR  LOW WATERMARK  BEHIND         BUSY      BLOCKED  IN/S  OUT/S  LATE
+orders           1   00:16:35.000   8.0 s  ███░░░  50%  ░░░░░░   0%    40     40
+count > print    1   00:16:35.000   8.0 s  ██████ 100%            ?    40      ?     3
+
+SPLIT               SUBTASK  STATE      WATERMARK  BEHIND  UNCHANGED  NEXT  LAG
+orders-0 < minimum  0        active  00:16:35.000   8.0 s      2.0 s    30    0
+orders-1            0        active  00:16:42.500   0.5 s      0.0 s    30    0
+`
+	lines := stalledFrame().lines(100, 0)
+	if diff := cmp.Diff(want, texts(lines)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	var held []string
+	for _, l := range lines {
+		if l.style == styleHeld {
+			held = append(held, strings.Fields(l.text)[0])
+		}
+	}
+	if diff := cmp.Diff([]string{"Partition", "orders", "count", "orders-0"}, held); diff != "" {
+		t.Errorf("marked lines (-want +got):\n%s", diff)
+	}
+}
+
+// TestTopFitsTheScreen: no line is wider and no frame higher than the terminal, and what
+// holds stays in sight.
+func TestTopFitsTheScreen(t *testing.T) {
+	f := stalledFrame()
+	for range 40 {
+		f.splits = append(f.splits, f.splits[1])
+		f.holds = append(f.holds, false)
+	}
+	f.failure = "http://localhost:8081: no answer within 10s"
+	for _, size := range [][2]int{{100, 30}, {60, 16}, {40, 14}, {20, 14}} {
+		lines := f.lines(size[0], size[1])
+		if len(lines) > size[1] {
+			t.Errorf("%v: %d lines", size, len(lines))
+		}
+		for _, l := range lines {
+			if n := utf8.RuneCountInString(l.text); n > size[0] {
+				t.Errorf("%v: %d columns: %s", size, n, l.text)
+			}
+		}
+		all := texts(lines)
+		if !strings.Contains(all, "could not look") || !strings.Contains(all, "orders-0") || !strings.Contains(all, "more") {
+			t.Errorf("%v:\n%s", size, all)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	tests := map[int64]string{0: "0.0 s", 340: "0.3 s", 99_999: "99.9 s", 432_000: "7 min 12 s", 7_500_000: "2 h 5 min", 273_600_000: "3 d 4 h", -1500: "-1.5 s"}
+	for millis, want := range tests {
+		if got := span(millis); got != want {
+			t.Errorf("span(%d) = %q, want %q", millis, got, want)
+		}
+	}
+}

@@ -1,0 +1,448 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lowwater/lowwater/internal/why"
+)
+
+// Styles of lines, as a terminal takes them.
+const (
+	styleBold  = "\x1b[1m"
+	styleFaint = "\x1b[2m"
+	styleHeld  = "\x1b[1;33m"
+)
+
+type line struct{ text, style string }
+
+// frame is one view of a job, ready to be laid out.
+type frame struct {
+	title    string
+	answer   string
+	alarm    bool
+	path     string
+	failure  string // why the last look failed
+	vertices [][]string
+	held     []bool // by vertex
+	splits   [][]string
+	holds    []bool // by split
+}
+
+// newFrame says what evidence means.
+func newFrame(e *why.Evidence, d *why.Diagnosis, s *stood, url string) *frame {
+	now := &e.History[len(e.History)-1]
+	f := &frame{title: title(e, url), answer: d.Answer().Answer, alarm: d.Answer().Severity != why.Fine}
+	hold, ok := why.Hold(e, "")
+	onPath := map[string]bool{}
+	if ok {
+		f.path = pathText(e, hold)
+		onPath[hold.Operator] = true
+		for _, l := range hold.Links {
+			onPath[l.Operator] = true
+		}
+	}
+	for _, chain := range chains(e) {
+		f.vertices = append(f.vertices, vertexRow(e, chain))
+		f.held = append(f.held, f.alarm && slices.ContainsFunc(chain, func(o *why.Operator) bool { return onPath[o.ID] }))
+	}
+	isHolder := func(sp *why.Split) bool {
+		return ok && f.alarm && slices.ContainsFunc(hold.Splits, func(r why.SplitRef) bool { return r.Topic == sp.Topic && r.Partition == sp.Partition })
+	}
+	splits := slices.Clone(now.Splits)
+	slices.SortStableFunc(splits, func(a, b why.Split) int {
+		if x, y := isHolder(&a), isHolder(&b); x != y {
+			return cmp.Compare(btoi(y), btoi(x))
+		}
+		return cmp.Compare(a.Watermark.Or(why.MaxTime), b.Watermark.Or(why.MaxTime))
+	})
+	for i := range splits {
+		f.splits = append(f.splits, splitRow(&splits[i], e.AtMillis, s, isHolder(&splits[i])))
+		f.holds = append(f.holds, isHolder(&splits[i]))
+	}
+	return f
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func title(e *why.Evidence, url string) string {
+	parts := []string{e.Job}
+	if e.StartedMillis.OK {
+		parts = append(parts, "running for "+span(e.AtMillis-e.StartedMillis.Value))
+	}
+	if e.Restarts.Or(0) > 0 {
+		parts = append(parts, fmt.Sprintf("%d restarts", e.Restarts.Value))
+	}
+	return strings.Join(append(parts, topClock(e.AtMillis, e.AtMillis)+" UTC", url), " · ")
+}
+
+// pathText is where the smallest watermark comes from, from the splits to who waits.
+func pathText(e *why.Evidence, p why.Path) string {
+	if p.AllIdle {
+		return fmt.Sprintf("all inputs of %s are idle", nameOf(e, p.Operator))
+	}
+	steps := []string{nameOf(e, p.Operator)}
+	for _, l := range p.Links {
+		step := nameOf(e, l.Operator)
+		if l.Subtask != why.WholeOperator {
+			step = fmt.Sprintf("%s[%d]", step, l.Subtask)
+		}
+		steps = append(steps, step)
+	}
+	if len(p.Splits) > 0 {
+		const most = 3
+		var names []string
+		for _, s := range p.Splits[:min(len(p.Splits), most)] {
+			names = append(names, fmt.Sprintf("%s-%d", s.Topic, s.Partition))
+		}
+		if n := len(p.Splits) - most; n > 0 {
+			names = append(names, fmt.Sprintf("%d more", n))
+		}
+		sep := ", "
+		if !p.Exact {
+			sep = " or "
+		}
+		steps = append(steps, strings.Join(names, sep))
+	}
+	slices.Reverse(steps)
+	watermark := "no watermark"
+	if p.WatermarkMillis.OK {
+		watermark = topClock(p.WatermarkMillis.Value, e.AtMillis)
+		if isTime(p.WatermarkMillis.Value) {
+			watermark += ", " + span(e.AtMillis-p.WatermarkMillis.Value) + " behind"
+		}
+	}
+	return fmt.Sprintf("smallest watermark %s: %s", watermark, strings.Join(steps, " > "))
+}
+
+func nameOf(e *why.Evidence, id string) string {
+	for i := range e.Operators {
+		if e.Operators[i].ID == id {
+			return e.Operators[i].Name
+		}
+	}
+	return id
+}
+
+// chains are the operators by vertex, in the order of the data.
+func chains(e *why.Evidence) [][]*why.Operator {
+	var out [][]*why.Operator
+	place := map[string]int{}
+	for i := range e.Operators {
+		o := &e.Operators[i]
+		vertex := cmp.Or(o.Vertex, o.ID)
+		at, ok := place[vertex]
+		if !ok {
+			at = len(out)
+			place[vertex] = at
+			out = append(out, nil)
+		}
+		out[at] = append(out[at], o)
+	}
+	return out
+}
+
+var vertexHead = []string{"VERTEX", "PAR", "LOW WATERMARK", "BEHIND", "BUSY", "BLOCKED", "IN/S", "OUT/S", "LATE"}
+
+func vertexRow(e *why.Evidence, chain []*why.Operator) []string {
+	now := &e.History[len(e.History)-1]
+	head, tail := chain[0], chain[len(chain)-1]
+	var names []string
+	for _, o := range chain {
+		names = append(names, o.Name)
+	}
+	low, late := why.Known[int64]{}, why.Known[int64]{}
+	for _, s := range now.Subtasks {
+		w := s.InputWatermark
+		if head.Kind == why.KindSource {
+			w = s.OutputWatermark
+		}
+		if s.Operator == head.ID && !s.Idle.Or(false) && w.OK && (!low.OK || w.Value < low.Value) {
+			low = w
+		}
+		if s.LateDropped.OK && slices.ContainsFunc(chain, func(o *why.Operator) bool { return o.ID == s.Operator }) {
+			late = why.Know(late.Or(0) + s.LateDropped.Value)
+		}
+	}
+	busy, blocked := why.Known[int64]{}, why.Known[int64]{}
+	for _, t := range now.Tasks {
+		if t.Vertex == cmp.Or(head.Vertex, head.ID) {
+			busy = larger(busy, t.BusyMillis)
+			blocked = larger(blocked, t.BackPressuredMillis)
+		}
+	}
+	in := rate(e, head.ID, func(s *why.Subtask) why.Known[int64] { return s.RecordsIn })
+	if head.Kind == why.KindSource {
+		in = rate(e, head.ID, func(s *why.Subtask) why.Known[int64] { return s.RecordsOut })
+	}
+	out := rate(e, tail.ID, func(s *why.Subtask) why.Known[int64] { return s.RecordsOut })
+	return []string{strings.Join(names, " > "), fmt.Sprint(head.Parallelism), topMark(low, e.AtMillis), behind(low, e.AtMillis),
+		bar(busy), bar(blocked), in, out, counted(late)}
+}
+
+// counted is a counter that not everything has.
+func counted(k why.Known[int64]) string {
+	if !k.OK {
+		return ""
+	}
+	return fmt.Sprint(k.Value)
+}
+
+func larger(a, b why.Known[int64]) why.Known[int64] {
+	if !b.OK || a.OK && a.Value >= b.Value {
+		return a
+	}
+	return b
+}
+
+// rate is a counter's growth per second, summed over subtasks, since the oldest look. A
+// counter that fell belongs to a restarted job and tells nothing.
+func rate(e *why.Evidence, operator string, of func(*why.Subtask) why.Known[int64]) string {
+	sum := func(s *why.Snapshot) why.Known[int64] {
+		total := why.Known[int64]{}
+		for i := range s.Subtasks {
+			if n := of(&s.Subtasks[i]); s.Subtasks[i].Operator == operator && n.OK {
+				total = why.Know(total.Or(0) + n.Value)
+			}
+		}
+		return total
+	}
+	// Twenty seconds are long enough for metrics that are fetched every ten.
+	const base = 20_000
+	last := &e.History[len(e.History)-1]
+	first := last
+	for i := len(e.History) - 2; i >= 0 && last.AtMillis-first.AtMillis < base; i-- {
+		first = &e.History[i]
+	}
+	from, to := sum(first), sum(last)
+	millis := last.AtMillis - first.AtMillis
+	if !from.OK || !to.OK || millis <= 0 || to.Value < from.Value {
+		return "?"
+	}
+	perSecond := float64(to.Value-from.Value) * 1000 / float64(millis)
+	if perSecond < 10 && perSecond > 0 {
+		return fmt.Sprintf("%.1f", perSecond)
+	}
+	return fmt.Sprintf("%.0f", perSecond)
+}
+
+// bar draws milliseconds per second.
+func bar(k why.Known[int64]) string {
+	const width = 6
+	if !k.OK {
+		return "?"
+	}
+	share := min(max(k.Value, 0), 1000)
+	full := int((share*width + 500) / 1000)
+	return fmt.Sprintf("%s%s %3d%%", strings.Repeat("█", full), strings.Repeat("░", width-full), (share+5)/10)
+}
+
+var splitHead = []string{"SPLIT", "SUBTASK", "STATE", "WATERMARK", "BEHIND", "UNCHANGED", "NEXT", "LAG"}
+
+func splitRow(sp *why.Split, now int64, s *stood, holds bool) []string {
+	name := fmt.Sprintf("%s-%d", sp.Topic, sp.Partition)
+	if holds {
+		name += " < minimum"
+	}
+	subtask, state := "?", "?"
+	switch {
+	case sp.Unassigned:
+		subtask, state = "none", "-"
+	case sp.Subtask.OK:
+		subtask = fmt.Sprint(sp.Subtask.Value)
+	}
+	if sp.State.OK {
+		state = string(sp.State.Value)
+	}
+	return []string{name, subtask, state, topMark(sp.Watermark, now), behind(sp.Watermark, now), s.since(sp, now), known(sp.PositionOffset), known(sp.Lag)}
+}
+
+// stood remembers since when the watermarks of splits are what they are.
+type stood struct {
+	splits map[splitID]still
+}
+
+type splitID struct {
+	source, topic string
+	partition     int32
+}
+
+type still struct {
+	watermark int64
+	millis    int64
+	// first says that it was so at the first look, and may have been so for longer.
+	first bool
+}
+
+func (s *stood) note(e *why.Evidence) {
+	first := s.splits == nil
+	if first {
+		s.splits = map[splitID]still{}
+	}
+	for _, sp := range e.History[len(e.History)-1].Splits {
+		id := splitID{sp.Source, sp.Topic, sp.Partition}
+		if is, ok := s.splits[id]; sp.Watermark.OK && (!ok || is.watermark != sp.Watermark.Value) {
+			s.splits[id] = still{sp.Watermark.Value, e.AtMillis, first}
+		}
+	}
+}
+
+func (s *stood) since(sp *why.Split, now int64) string {
+	is, ok := s.splits[splitID{sp.Source, sp.Topic, sp.Partition}]
+	switch {
+	case !ok:
+		return "?"
+	case is.first:
+		return "≥ " + span(now-is.millis)
+	}
+	return span(now - is.millis)
+}
+
+// lines lays the frame out. Of more lines than height the splits give way; 0 is no limit.
+func (f *frame) lines(width, height int) []line {
+	out := []line{{cut("lowwater top · "+f.title, width), styleBold}}
+	if f.failure != "" {
+		out = append(out, line{cut("could not look: "+f.failure, width), styleHeld})
+	}
+	style := ""
+	if f.alarm {
+		style = styleHeld
+	}
+	for _, l := range wrapAt(f.answer, width) {
+		out = append(out, line{l, style})
+	}
+	if f.path != "" {
+		out = append(out, line{cut(f.path, width), ""})
+	}
+	out = append(out, line{})
+	out = append(out, table(vertexHead, f.vertices, f.held, 1, width)...)
+	if len(f.splits) == 0 {
+		return out
+	}
+	out = append(out, line{})
+	splits := table(splitHead, f.splits, f.holds, 3, width)
+	if room := height - len(out); height > 0 && len(splits) > room {
+		hidden := len(splits) - max(room, 2) + 1
+		splits = append(splits[:len(splits)-hidden], line{fmt.Sprintf("… %d more", hidden), styleFaint})
+	}
+	return append(out, splits...)
+}
+
+// table lays out rows in columns: the first gives way if there is no room, those from
+// the right-th on are aligned to the right.
+func table(head []string, rows [][]string, marked []bool, right, width int) []line {
+	widths := make([]int, len(head))
+	for _, row := range append([][]string{head}, rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	rest := 0
+	for _, w := range widths[1:] {
+		rest += w + 2
+	}
+	const narrowest = 12
+	widths[0] = min(widths[0], max(width-rest, narrowest))
+	format := func(row []string) string {
+		var b strings.Builder
+		for i, cell := range row {
+			cell = cut(cell, widths[i])
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			switch {
+			case i == 0:
+				b.WriteString(cell + pad)
+			case i >= right:
+				b.WriteString("  " + pad + cell)
+			default:
+				b.WriteString("  " + cell + pad)
+			}
+		}
+		return cut(strings.TrimRight(b.String(), " "), width)
+	}
+	out := []line{{format(head), styleFaint}}
+	for i, row := range rows {
+		style := ""
+		if marked[i] {
+			style = styleHeld
+		}
+		out = append(out, line{format(row), style})
+	}
+	return out
+}
+
+// cut shortens a text to width.
+func cut(s string, width int) string {
+	if utf8.RuneCountInString(s) <= width {
+		return s
+	}
+	return string([]rune(s)[:max(width-1, 0)]) + "…"
+}
+
+// wrapAt breaks a text into lines of at most width, longer words excepted.
+func wrapAt(text string, width int) []string {
+	var out []string
+	for _, word := range strings.Fields(text) {
+		if n := len(out); n > 0 && utf8.RuneCountInString(out[n-1])+1+utf8.RuneCountInString(word) <= width {
+			out[n-1] += " " + word
+		} else {
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+func isTime(watermark int64) bool { return watermark != why.MinTime && watermark != why.MaxTime }
+
+// topMark is a watermark for people.
+func topMark(k why.Known[int64], now int64) string {
+	if !k.OK {
+		return "?"
+	}
+	return topClock(k.Value, now)
+}
+
+// topClock is a time of day, with the date if it is more than half a day away.
+func topClock(millis, now int64) string {
+	const halfDay = 12 * 60 * 60 * 1000
+	switch {
+	case millis == why.MinTime:
+		return "none"
+	case millis == why.MaxTime:
+		return "end"
+	case millis < now-halfDay || millis > now+halfDay:
+		return time.UnixMilli(millis).UTC().Format("2006-01-02 15:04:05")
+	}
+	return time.UnixMilli(millis).UTC().Format("15:04:05.000")
+}
+
+func behind(k why.Known[int64], now int64) string {
+	if !k.OK || !isTime(k.Value) {
+		return ""
+	}
+	return span(now - k.Value)
+}
+
+// span is a length of time in at most two units.
+func span(millis int64) string {
+	const second, minute, hour, day = 1000, 60 * 1000, 60 * 60 * 1000, 24 * 60 * 60 * 1000
+	switch {
+	case millis < 0:
+		return "-" + span(-millis)
+	case millis < 100*second:
+		return fmt.Sprintf("%d.%d s", millis/second, millis%second/100)
+	case millis < 2*hour:
+		return fmt.Sprintf("%d min %d s", millis/minute, millis%minute/second)
+	case millis < 2*day:
+		return fmt.Sprintf("%d h %d min", millis/hour, millis%hour/minute)
+	}
+	return fmt.Sprintf("%d d %d h", millis/day, millis%day/hour)
+}
