@@ -76,7 +76,7 @@ func TestLook(t *testing.T) {
 		t.Errorf("partition 1, which is empty: %+v", empty)
 	}
 	want := &why.Profile{
-		Records: 23, FirstAppendMillis: base, LastAppendMillis: base + 51_000, DisorderMillis: 7000,
+		Records: 23, FirstAppendMillis: base, LastAppendMillis: base + 51_000, DisorderMillis: 7000, DelaySpreadMillis: 38_000,
 		MaxAheadMillis: 600_000 - 500 + 500, AheadRecords: 1,
 		Ahead:                     []why.AheadRecord{{Offset: 21, Key: "x", EventMillis: base + 650_000, AppendMillis: base + 50_500}},
 		PayloadBehindRecordMillis: 38_000, SteadiestGapMillis: k(1000), SteadiestKey: "steady",

@@ -111,7 +111,9 @@ type profiler struct {
 	count int64
 	p     why.Profile
 	max   int64 // the largest event time that is not far ahead
-	keys  map[string]*keyTimes
+	// youngest and oldest are the smallest and the largest age on arrival.
+	youngest, oldest int64
+	keys             map[string]*keyTimes
 	// payload and record are the times of the last record.
 	payload why.Known[int64]
 	record  int64
@@ -134,6 +136,7 @@ func (f *profiler) add(r *kgo.Record) {
 	appended := min(record, f.now) // a producer's clock may be ahead
 	if f.count == 0 {
 		f.p.FirstAppendMillis, f.max = appended, math.MinInt64
+		f.youngest, f.oldest = math.MaxInt64, math.MinInt64
 	} else {
 		appended = max(appended, f.p.LastAppendMillis)
 		f.gap(f.p.LastAppendMillis, appended)
@@ -170,6 +173,8 @@ func (f *profiler) event(r *kgo.Record, event, appended int64) {
 		f.p.DisorderMillis = max(f.p.DisorderMillis, f.max-event)
 	}
 	f.max = max(f.max, event)
+	f.youngest, f.oldest = min(f.youngest, -ahead), max(f.oldest, -ahead)
+	f.p.DelaySpreadMillis = f.oldest - f.youngest
 	key := f.keys[string(r.Key)]
 	if key == nil {
 		if len(f.keys) >= mostKeys {
