@@ -33,6 +33,9 @@ type Environment struct {
 	executed bool
 	// serve returns the server that shows the job, and how to end it; nil means none.
 	serve func(*slog.Logger) (server *rest.Server, closeServer func() error, err error)
+	// restart is what WithRestart said, noRestart that it said nil.
+	restart   RestartPolicy
+	noRestart bool
 }
 
 // Option is a setting of an Environment.
@@ -160,10 +163,16 @@ func (e *Environment) Start(ctx context.Context, name string) (*Job, error) {
 	if e.executed {
 		return nil, fmt.Errorf("%s: job %q: this environment has run already: build a new one with NewEnvironment", callSite(), name)
 	}
-	if err := errors.Join(append(e.errs, e.graph.Validate())...); err != nil {
+	if err := errors.Join(append(e.errs, e.graph.Validate(), e.checkCheckpoints())...); err != nil {
 		return nil, fmt.Errorf("%s: job %q: %w", callSite(), name, err)
 	}
 	e.graph.Name = name
+	switch {
+	case e.restart != nil:
+		e.options.Restart = e.restart.New()
+	case e.options.Checkpoints != nil && !e.noRestart:
+		e.options.Restart = DefaultRestart.New()
+	}
 	j, err := e.startServed(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("job %q: %w", name, err)

@@ -85,6 +85,9 @@ func (s *DataStream[T]) Collect() *Collected[T] {
 
 func addSink[T any](s *DataStream[T], name string, sink connector.Sink[T]) *StreamSink {
 	n := s.env.addNode(&graph.Node{Name: name, NewOperator: func() operator.Operator { return operator.NewSink(sink) }})
+	if g, ok := sink.(connector.GuaranteedSink); ok {
+		n.ExactlyOnce = g.Guarantee() == connector.ExactlyOnce
+	}
 	connect(s, n, 0)
 	return &StreamSink{s.env, n}
 }

@@ -38,6 +38,7 @@ func FromSource[T any](env *Environment, source connector.Source[T], strategy ev
 		}
 		n.Source.Bounded = source.Boundedness() == connector.Bounded
 		n.Source.NewEnumerator = source.NewEnumerator
+		n.Source.Codec, _ = source.(connector.SplitCodec)
 		if d, ok := source.(connector.DeadLetterSource); ok && d.EmitsDeadLetters() {
 			n.Source.DeadLetters = DeadLetters.key()
 		}

@@ -102,7 +102,12 @@ type Node struct {
 	// on all but sinks.
 	WantsConsumer bool
 
+	// ExactlyOnce is set on sinks whose output becomes visible with checkpoints only.
+	ExactlyOnce bool
+
 	explicit bool
+	// stateID is StateID's, for nodes without a uid.
+	stateID string
 }
 
 // SourceInfo is what the plan needs to know about a source.
@@ -118,6 +123,8 @@ type SourceInfo struct {
 	DeadLetters string
 	// Alignment is set if the source waits for others.
 	Alignment *AlignmentInfo
+	// Codec stores the source's positions in checkpoints, nil if it cannot.
+	Codec connector.SplitCodec
 	// NewEnumerator connects to the source.
 	NewEnumerator func(ctx context.Context, rt connector.SourceRuntime) (connector.Enumerator, error)
 }

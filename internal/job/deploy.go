@@ -1,6 +1,8 @@
 package job
 
 import (
+	"errors"
+
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/graph"
 	"github.com/lowwater/lowwater/internal/metric"
@@ -9,7 +11,8 @@ import (
 )
 
 // deploy makes the inboxes and tasks of the plan. Nothing runs yet.
-func (r *run) deploy() {
+func (r *run) deploy() error {
+	var errs []error
 	inboxes := map[*graph.Vertex][]*inbox{}
 	for _, v := range r.plan.Vertices {
 		for i := range v.Parallelism {
@@ -21,6 +24,12 @@ func (r *run) deploy() {
 			t := &runningTask{vertex: v, subtask: i, isSource: v.Head().Source != nil, numbers: newNumbers(v)}
 			t.task = task.New(r.ctx, &t.numbers.task, func(out *exchange.Outbox) task.Config {
 				cfg := task.Config{Nodes: r.nodes(t, out, inboxes)}
+				if r.coordinator != nil {
+					cfg.Checkpoints = taskCheckpoints{r.coordinator, t}
+				}
+				if r.restored != nil {
+					errs = append(errs, r.restoreNodes(t, &cfg))
+				}
 				if t.isSource {
 					cfg.Splits, cfg.NoMoreSplits = r.source(v.Head()).owned[i], v.Head().Source.Bounded
 				} else {
@@ -31,6 +40,29 @@ func (r *run) deploy() {
 			r.tasks = append(r.tasks, t)
 		}
 	}
+	return errors.Join(errs...)
+}
+
+// restoreNodes gives the operators of one subtask what they are restored from.
+func (r *run) restoreNodes(t *runningTask, cfg *task.Config) error {
+	for i, n := range t.vertex.Nodes {
+		reader, err := r.restored.reader(n, t.subtask, n.Parallelism)
+		if err != nil {
+			return cfg.Nodes[i].Runtime.WithName(err)
+		}
+		if reader != nil {
+			cfg.Nodes[i].Runtime.Restored = reader
+		}
+	}
+	cfg.Opened = func() error {
+		for i := range cfg.Nodes {
+			if err := r.restored.checkClaimed(&cfg.Nodes[i].Runtime); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return nil
 }
 
 // inbox is the receiving end of one subtask, with the place of each channel.
@@ -112,6 +144,7 @@ func (r *run) runtime(t *runningTask, n *graph.Node, m *metric.Operator) operato
 		Metrics:           m,
 		Splits:            &r.splits,
 		WatermarkInterval: r.job.options.WatermarkInterval,
+		Checkpointing:     r.coordinator != nil,
 	}
 	if n.Source != nil && n.Source.Alignment != nil {
 		rt.Alignment = operator.Alignment{

@@ -35,6 +35,8 @@ type Options struct {
 	// AlignmentSamples is the number of samples that alignment limits are compared
 	// with (spec watermarks 6.2).
 	AlignmentSamples int
+	// Checkpoints is nil if the job takes none.
+	Checkpoints *CheckpointOptions
 	// Restart decides what happens after a failure; nil means that the job fails.
 	Restart RestartStrategy
 }
@@ -54,6 +56,8 @@ type Job struct {
 	restarts atomic.Int64
 	// current is the run that the job is in, or was in last.
 	current atomic.Pointer[run]
+	// checkpoints is nil if the job takes none.
+	checkpoints *checkpoints
 
 	// ctx ends when the job is cancelled.
 	ctx    context.Context
@@ -85,7 +89,7 @@ func Start(ctx context.Context, g *graph.Graph, options Options) (*Job, error) {
 	}
 	// The tasks outlive ctx: its end is a request to stop, not to drop everything.
 	j.ctx, j.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	r, err := j.newRun(ctx)
+	r, err := j.prepare(ctx)
 	if err != nil {
 		j.cancel()
 		return nil, err
@@ -100,6 +104,22 @@ func Start(ctx context.Context, g *graph.Graph, options Options) (*Job, error) {
 		j.supervise(r)
 	}()
 	return j, nil
+}
+
+// prepare opens the checkpoint store, if there is one, and makes the first run.
+func (j *Job) prepare(ctx context.Context) (*run, error) {
+	if j.options.Checkpoints == nil {
+		return j.newRun(ctx)
+	}
+	var err error
+	if j.checkpoints, err = openCheckpoints(ctx, j); err != nil {
+		return nil, err
+	}
+	r, err := j.newRun(ctx)
+	if err != nil {
+		return nil, errors.Join(err, j.checkpoints.close())
+	}
+	return r, nil
 }
 
 // supervise runs the job until it ends, over all restarts.
@@ -143,6 +163,9 @@ func (j *Job) pause(d time.Duration) bool {
 
 func (j *Job) end(err error) {
 	j.cancel()
+	if j.checkpoints != nil {
+		err = errors.Join(err, j.checkpoints.close())
+	}
 	switch j.err = err; {
 	case err != nil:
 		j.life.enter(status.Failed)
@@ -156,7 +179,8 @@ func (j *Job) end(err error) {
 
 // Stop asks the job to end gracefully: sources stop reading, what is under way is
 // processed and reaches the sinks, and no final watermark is sent, so open windows stay
-// closed to the world. Stop returns at once; see Wait.
+// closed to the world. A job with checkpoints ends with one. Stop returns at once; see
+// Wait.
 func (j *Job) Stop() { j.stopOnce.Do(func() { close(j.stopping) }) }
 
 func (j *Job) stopped() bool {

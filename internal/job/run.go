@@ -26,6 +26,11 @@ type run struct {
 	splits  operator.SplitRegistry
 	// alignment is nil if no source is aligned.
 	alignment *alignment
+	// coordinator is nil if the job takes no checkpoints.
+	coordinator *coordinator
+	restored    *restored
+	// over is closed when execute has ended.
+	over chan struct{}
 
 	// ctx is the tasks'; it ends when the job is cancelled or has failed.
 	ctx    context.Context
@@ -37,10 +42,10 @@ type run struct {
 // newRun connects to the sources, reads what the run is restored from, plans if it is
 // the first run, and deploys. Nothing runs yet.
 func (j *Job) newRun(ctx context.Context) (*run, error) {
-	r := &run{job: j, log: j.log, broken: make(chan error, 1)}
+	r := &run{job: j, log: j.log, broken: make(chan error, 1), over: make(chan struct{})}
 	if err := r.build(ctx); err != nil {
 		r.closeSources()
-		return nil, err
+		return nil, errors.Join(err, r.restored.close())
 	}
 	j.current.Store(r)
 	return r, nil
@@ -48,6 +53,11 @@ func (j *Job) newRun(ctx context.Context) (*run, error) {
 
 func (r *run) build(ctx context.Context) (err error) {
 	j := r.job
+	if j.checkpoints != nil {
+		if r.restored, err = j.checkpoints.restore(); err != nil {
+			return err
+		}
+	}
 	if err := r.connect(ctx); err != nil {
 		return err
 	}
@@ -64,13 +74,16 @@ func (r *run) build(ctx context.Context) (err error) {
 		}
 	}
 	r.ctx, r.cancel = context.WithCancel(j.ctx)
-	r.deploy()
-	return nil
+	if j.checkpoints != nil {
+		r.coordinator = newCoordinator(r)
+	}
+	return r.deploy()
 }
 
 // execute starts the tasks and waits for all of them. The error is the first real one,
 // nil if the input ended or the job was stopped or cancelled.
 func (r *run) execute() error {
+	defer close(r.over)
 	results := make(chan ended, len(r.tasks))
 	for _, t := range r.tasks {
 		go t.run(results)
@@ -86,6 +99,9 @@ func (r *run) execute() error {
 	w.stopping.Wait()
 	coordinators.Wait()
 	r.closeSources()
+	if err := r.restored.close(); err != nil {
+		r.log.Warn("closing the checkpoint that was restored failed", "error", err)
+	}
 	return w.first
 }
 
@@ -171,9 +187,13 @@ func (r *run) fail(err error) {
 	}
 }
 
-// stop asks the sources to end. A task whose mailbox is full does not hold up the
+// stop asks the sources to end, with a last checkpoint if the job takes any. A task whose mailbox is full does not hold up the
 // others: each request waits in a goroutine that ends with its task.
 func (r *run) stop(wg *sync.WaitGroup) {
+	if r.coordinator != nil {
+		r.coordinator.stop()
+		return
+	}
 	for _, t := range r.tasks {
 		if t.isSource {
 			wg.Go(func() { t.task.Stop(context.Background()) })

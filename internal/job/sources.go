@@ -19,6 +19,9 @@ type sourceRun struct {
 	// splits are those found at the start, owned the same by subtask.
 	splits []connector.Split
 	owned  [][]connector.Split
+	// assigning is held while splits found later are handed out, and while a checkpoint
+	// is triggered.
+	assigning sync.Mutex
 }
 
 // connect opens the enumerators and finds the first splits.
@@ -34,9 +37,15 @@ func (r *run) connect(ctx context.Context) error {
 		}
 		s := &sourceRun{node: n, enumerator: e}
 		r.sources = append(r.sources, s)
-		if s.splits, err = s.discover(ctx); err != nil {
+		restored, err := s.restoreSplits(r.restored)
+		if err != nil {
 			return rt.WithName(err)
 		}
+		found, err := s.discover(ctx)
+		if err != nil {
+			return rt.WithName(err)
+		}
+		s.splits = withRestored(restored, found)
 		n.Source.Splits, n.Source.Empty = len(s.splits), s.empty
 		if n.Source.Alignment != nil {
 			if r.alignment == nil {
@@ -94,14 +103,22 @@ func (s *sourceRun) assign() error {
 func (s *sourceRun) empty(parallelism int) int {
 	owners := map[int]bool{}
 	for _, split := range s.splits {
-		owners[s.enumerator.Owner(split, parallelism)] = true
+		owners[s.ownerOf(split, parallelism)] = true
 	}
 	return parallelism - len(owners)
 }
 
+// ownerOf asks the connector about a split as it knows it.
+func (s *sourceRun) ownerOf(split connector.Split, parallelism int) int {
+	if r, ok := split.(operator.RestoredSplit); ok {
+		split = r.Split
+	}
+	return s.enumerator.Owner(split, parallelism)
+}
+
 // owner returns the subtask that reads split.
 func (s *sourceRun) owner(split connector.Split, parallelism int) (int, error) {
-	owner := s.enumerator.Owner(split, parallelism)
+	owner := s.ownerOf(split, parallelism)
 	if owner < 0 || owner >= parallelism {
 		rt := operator.Runtime{Name: s.node.Name, UID: s.node.UID, Where: s.node.Where, Subtask: -1}
 		return 0, rt.WithName(fmt.Errorf("the connector's Owner gave split %q to subtask %d: want 0 to %d", split.ID(), owner, parallelism-1))
@@ -123,6 +140,9 @@ func (r *run) tasksOf(n *graph.Node) (tasks []*runningTask) {
 // goroutines end when the job's context does.
 func (r *run) coordinate() *sync.WaitGroup {
 	var wg sync.WaitGroup
+	if r.coordinator != nil {
+		wg.Go(r.coordinator.loop)
+	}
 	for _, s := range r.sources {
 		if d, ok := s.enumerator.(connector.Discoverer); ok && !s.node.Source.Bounded && d.DiscoveryInterval() > 0 {
 			wg.Go(func() { r.discover(s, d.DiscoveryInterval()) })
@@ -138,24 +158,33 @@ func (r *run) coordinate() *sync.WaitGroup {
 func (r *run) discover(s *sourceRun, interval time.Duration) {
 	tasks := r.tasksOf(s.node)
 	for r.tick(interval) {
-		found, err := s.discover(r.ctx)
-		if err != nil && r.ctx.Err() == nil {
-			r.log.Warn("looking for new splits failed; trying again", "operator", s.node.Name, "after", interval, "error", err)
-		}
-		owned := map[int][]connector.Split{}
-		for _, split := range found {
-			owner, err := s.owner(split, len(tasks))
-			if err != nil {
-				r.fail(err)
-				return
-			}
-			owned[owner] = append(owned[owner], split)
-			r.log.Info("new split", "operator", s.node.Name, "split", split.ID(), "subtask", owner)
-		}
-		for owner, splits := range owned {
-			tasks[owner].task.AddSplits(r.ctx, splits)
+		if err := r.discoverOnce(s, tasks, interval); err != nil {
+			r.fail(err)
+			return
 		}
 	}
+}
+
+func (r *run) discoverOnce(s *sourceRun, tasks []*runningTask, interval time.Duration) error {
+	s.assigning.Lock()
+	defer s.assigning.Unlock()
+	found, err := s.discover(r.ctx)
+	if err != nil && r.ctx.Err() == nil {
+		r.log.Warn("looking for new splits failed; trying again", "operator", s.node.Name, "after", interval, "error", err)
+	}
+	owned := map[int][]connector.Split{}
+	for _, split := range found {
+		owner, err := s.owner(split, len(tasks))
+		if err != nil {
+			return err
+		}
+		owned[owner] = append(owned[owner], split)
+		r.log.Info("new split", "operator", s.node.Name, "split", split.ID(), "subtask", owner)
+	}
+	for owner, splits := range owned {
+		tasks[owner].task.AddSplits(r.ctx, splits)
+	}
+	return nil
 }
 
 // tick waits and reports whether the job still runs.

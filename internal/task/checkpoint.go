@@ -99,11 +99,8 @@ func (t *Task) heed() error {
 	}
 	t.completed = completed
 	for _, l := range t.chain.links {
-		var listener operator.CheckpointListener
-		if listener, _ = l.op.(operator.CheckpointListener); l.op == nil {
-			listener, _ = t.source.(operator.CheckpointListener)
-		}
-		if listener == nil {
+		listener, ok := is[operator.CheckpointListener](t, l)
+		if !ok {
 			continue
 		}
 		if err := t.chain.call(l, func() error { return listener.CheckpointCompleted(completed) }); err != nil {
@@ -111,6 +108,21 @@ func (t *Task) heed() error {
 		}
 	}
 	return nil
+}
+
+// is returns a link's operator, or the source, as an I.
+func is[I any](t *Task, l *link) (i I, ok bool) {
+	if l.op == nil {
+		i, ok = t.source.(I)
+	} else {
+		i, ok = l.op.(I)
+	}
+	return i, ok
+}
+
+// Drain asks a source task to end as if its input had: with the final watermark.
+func (t *Task) Drain(ctx context.Context) {
+	t.Post(ctx, func() error { t.draining = true; return nil })
 }
 
 // Trigger has a source task begin a checkpoint. It waits while the mailbox is full, and
@@ -134,12 +146,9 @@ func (t *Task) barrier(m exchange.Message) error {
 // behind can begin.
 func (t *Task) takeCheckpoint(b *exchange.Barrier, aligned time.Duration) error {
 	began := time.Now()
-	if t.silent {
-		return nil // this run has ended with an earlier barrier
-	}
 	t.awaitWritten()
 	for _, l := range t.chain.links {
-		if p, ok := l.op.(operator.BeforeBarrier); ok {
+		if p, ok := is[operator.BeforeBarrier](t, l); ok {
 			if err := t.chain.call(l, func() error { return p.PrepareBarrier(b.Checkpoint) }); err != nil {
 				return err
 			}
@@ -203,10 +212,7 @@ func runLater(ctx context.Context, f func(context.Context) error, before error) 
 func (t *Task) snapshotAll(s Snapshot, later func(func(context.Context) error)) error {
 	var errs []error
 	for i, l := range t.chain.links {
-		stateful, ok := l.op.(operator.Stateful)
-		if l.op == nil {
-			stateful, ok = t.source.(operator.Stateful)
-		}
+		stateful, ok := is[operator.Stateful](t, l)
 		if !ok && i > 0 {
 			continue
 		}
@@ -287,12 +293,17 @@ func (t *Task) writeEventTime(w snapshot.Writer) error {
 // another parallelism the lowest watermark of all subtasks is taken.
 func (t *Task) restoreEventTime() error {
 	head := t.chain.links[0]
-	r := head.rt.Restored
-	if r == nil {
-		return nil
+	var p snapshot.PartReader
+	for i, l := range t.chain.links {
+		if l.rt.Restored == nil {
+			continue
+		}
+		// An operator that was a head and is chained now follows the new head.
+		if part, ok := l.rt.Restored.Part(eventTimePart); ok && i == 0 {
+			p = part
+		}
 	}
-	p, ok := r.Part(eventTimePart)
-	if !ok {
+	if p == nil {
 		return nil
 	}
 	want := 1

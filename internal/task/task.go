@@ -75,6 +75,8 @@ type Task struct {
 	// stopped ends the reading of input; silent, behind a barrier that stops the job,
 	// also everything else that could emit.
 	stopped, silent bool
+	// draining ends a source as if its input had ended.
+	draining bool
 	opened          int
 
 	notices   notices
@@ -229,6 +231,11 @@ func (t *Task) Run() (err error) {
 	if err := t.restoreEventTime(); err != nil {
 		return err
 	}
+	if t.cfg.Opened != nil {
+		if err := t.cfg.Opened(); err != nil {
+			return err
+		}
+	}
 	run := t.runInput
 	if t.source != nil {
 		run = t.runSource
@@ -273,9 +280,6 @@ func (t *Task) open() error {
 		if err != nil {
 			return l.rt.WithName(fmt.Errorf("open: %w", err))
 		}
-	}
-	if t.cfg.Opened != nil {
-		return t.cfg.Opened()
 	}
 	return nil
 }
@@ -334,6 +338,9 @@ func (t *Task) runSource() (drained bool, err error) {
 				return false, err
 			}
 			continue
+		}
+		if t.draining {
+			return true, l.rt.WithName(t.source.EndOfInput())
 		}
 		status, err := t.source.Poll()
 		switch {

@@ -1,0 +1,214 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/internal/checkpoint"
+	"github.com/lowwater/lowwater/internal/graph"
+	"github.com/lowwater/lowwater/internal/keyed"
+	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/internal/snapshot"
+	"github.com/lowwater/lowwater/status"
+)
+
+// restored is what a run starts from. A nil one has nothing.
+type restored struct {
+	checkpoint *checkpoint.Checkpoint
+	allow      bool
+}
+
+// restore returns what the next run starts from: the newest checkpoint of this job that
+// is whole, and before there is one what the options say. Damaged ones on the way are
+// logged.
+func (c *checkpoints) restore() (*restored, error) {
+	cp, err := c.newest(c.base)
+	if err != nil {
+		return nil, err
+	}
+	o := c.options.Restore
+	switch {
+	case cp != nil:
+	case o.Path != "":
+		if cp, err = c.store.Load(o.Path); err == nil {
+			err = cp.Verify()
+		}
+	case o.Latest:
+		cp, err = c.newest(0)
+	}
+	if err != nil || cp == nil {
+		return nil, err
+	}
+	m := cp.Manifest()
+	c.mu.Lock()
+	c.records.Restored++
+	c.records.RestoredFrom = &status.RestoredCheckpoint{
+		ID: m.ID, At: time.Now(), Savepoint: m.Kind == checkpoint.KindSavepoint, Path: cp.Path(),
+	}
+	c.mu.Unlock()
+	c.job.log.Info("restoring", "checkpoint", m.ID, "path", cp.Path())
+	r := &restored{cp, o.AllowNonRestoredState}
+	return r, r.adopt(c.job)
+}
+
+// newest returns the newest whole checkpoint after the one of that number, nil if there
+// is none. Every byte is looked at first: an operator that finds damage half-way could
+// only fail the job.
+func (c *checkpoints) newest(after int64) (*checkpoint.Checkpoint, error) {
+	infos, err := c.store.List()
+	if err != nil {
+		return nil, fmt.Errorf("checkpoints: %w", err)
+	}
+	damaged := 0
+	for _, info := range infos {
+		if info.ID <= after {
+			break
+		}
+		if errors.Is(info.Err, checkpoint.ErrUnfinished) {
+			continue
+		}
+		cp, err := c.whole(info)
+		if err == nil {
+			return cp, nil
+		}
+		damaged++
+		c.job.log.Error("a checkpoint is damaged, the one before is used", "checkpoint", info.ID, "path", info.Path, "error", err)
+	}
+	if damaged > 0 {
+		return nil, fmt.Errorf("checkpoints: all %d in %s that could be gone on from are damaged: to go on without state would lose it; "+
+			"name a savepoint with ResumeFrom, or start anew with StartFresh", damaged, c.store.Path())
+	}
+	return nil, nil
+}
+
+func (c *checkpoints) whole(info checkpoint.Info) (*checkpoint.Checkpoint, error) {
+	if info.Err != nil {
+		return nil, info.Err
+	}
+	cp, err := c.store.Load(info.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err := cp.Verify(); err != nil {
+		return nil, errors.Join(err, cp.Close())
+	}
+	return cp, nil
+}
+
+// adopt checks that a checkpoint fits the job. The number of key groups is fixed with the
+// state, so operators that do not say theirs take over the stored one.
+func (r *restored) adopt(j *Job) error {
+	var operators []checkpoint.OperatorInfo
+	for _, n := range j.graph.Nodes {
+		id := n.StateID()
+		if n.MaxParallelism == 0 {
+			n.MaxParallelism = j.graph.MaxParallelism
+		}
+		if op, ok := r.checkpoint.Operator(id); ok && n.MaxParallelism == 0 {
+			n.MaxParallelism = op.MaxParallelism
+		}
+		operators = append(operators, checkpoint.OperatorInfo{ID: id, UID: n.UID, Name: n.Name, MaxParallelism: n.MaxParallelism})
+	}
+	m, err := r.checkpoint.Match(j.graph.Name, operators, r.allow)
+	if err != nil {
+		return err
+	}
+	for _, op := range m.Missing {
+		j.log.Warn("state is dropped, as AllowNonRestoredState says", "operator", op.String(), "bytes", op.Size)
+	}
+	for _, op := range m.New {
+		j.log.Info("an operator is new and begins without state", "operator", op.String())
+	}
+	return nil
+}
+
+// close is called when the operators need the checkpoint no longer.
+func (r *restored) close() error {
+	if r == nil {
+		return nil
+	}
+	return r.checkpoint.Close()
+}
+
+// reader returns what an operator of one subtask is restored from, nil if nothing.
+func (r *restored) reader(n *graph.Node, subtask, parallelism int) (snapshot.Reader, error) {
+	if r == nil {
+		return nil, nil
+	}
+	op, ok := r.checkpoint.Operator(n.StateID())
+	if !ok {
+		return nil, nil
+	}
+	return op.Reader(subtask, parallelism, func(subtask, parallelism, maxParallelism int) (first, last int) {
+		groups := keyed.RangeOf(subtask, parallelism, maxParallelism)
+		return groups.First, groups.Last
+	})
+}
+
+// unclaimed is implemented by readers that know what nobody asked for.
+type unclaimed interface{ Unclaimed() []string }
+
+// checkClaimed returns an error if state of the checkpoint would be lost.
+func (r *restored) checkClaimed(rt *operator.Runtime) error {
+	u, ok := rt.Restored.(unclaimed)
+	if !ok || r.allow {
+		return nil
+	}
+	if names := u.Unclaimed(); len(names) > 0 {
+		slices.Sort(names)
+		return rt.WithName(fmt.Errorf("checkpoint %s holds state that the operator no longer declares: %q: "+
+			"declare it again, or drop it with AllowNonRestoredState", r.checkpoint.Path(), names))
+	}
+	return nil
+}
+
+// restoreSplits gives the enumerator back what it knew, and returns the splits that are
+// to be read on.
+func (s *sourceRun) restoreSplits(r *restored) ([]operator.RestoredSplit, error) {
+	if r == nil {
+		return nil, nil
+	}
+	op, ok := r.checkpoint.Operator(s.node.StateID())
+	if !ok {
+		return nil, nil
+	}
+	reader, err := r.reader(s.node, 0, 1)
+	if err != nil {
+		return nil, err
+	}
+	part, ok := reader.Part(operator.SplitsPart)
+	if !ok {
+		return nil, nil
+	}
+	if s.node.Source.Codec == nil {
+		return nil, fmt.Errorf("checkpoint %s holds positions of this source, which cannot read them: its connector has no connector.SplitCodec", r.checkpoint.Path())
+	}
+	splits, err := operator.DecodeSplits(s.node.Source.Codec, part)
+	if err != nil {
+		return nil, err
+	}
+	if e, ok := s.enumerator.(connector.RestorableEnumerator); ok && op.Enumerator != nil {
+		if err := e.RestoreEnumerator(op.Enumerator); err != nil {
+			return nil, fmt.Errorf("restore what was known of the source's splits: %w", err)
+		}
+	}
+	return splits, nil
+}
+
+// withRestored returns the restored splits and those that discovery found beside them.
+func withRestored(restored []operator.RestoredSplit, found []connector.Split) (all []connector.Split) {
+	known := map[string]bool{}
+	for _, split := range restored {
+		known[split.ID()] = true
+		all = append(all, split)
+	}
+	for _, split := range found {
+		if !known[split.ID()] {
+			all = append(all, split)
+		}
+	}
+	return all
+}
