@@ -27,14 +27,15 @@ const (
 )
 
 type commands struct {
-	Demo    demoCommand      `cmd:"" help:"Watch a job over Kafka stall and flow, in a few short acts."`
-	Gaps    gapsCommand      `cmd:"" help:"Find the bound and the idle timeout that fit a topic."`
-	Top     topCommand       `cmd:"" help:"Watch a running job: what holds its event time, vertices and splits."`
-	Why     whyCommand       `cmd:"" help:"Say why a job's event time stands still or loses records."`
-	Explain explainCommand   `cmd:"" help:"Say what in a job's plan will surprise, before it runs."`
-	Help    struct{}         `cmd:"" help:"Show this help, or that of a command: lowwater help demo."`
-	Version versionCommand   `cmd:"" help:"Print the version."`
-	Flag    kong.VersionFlag `name:"version" help:"Print the version."`
+	Demo       demoCommand       `cmd:"" help:"Watch a job over Kafka stall and flow, in a few short acts."`
+	Gaps       gapsCommand       `cmd:"" help:"Find the bound and the idle timeout that fit a topic."`
+	Top        topCommand        `cmd:"" help:"Watch a running job: what holds its event time, vertices and splits."`
+	Why        whyCommand        `cmd:"" help:"Say why a job's event time stands still or loses records."`
+	Explain    explainCommand    `cmd:"" help:"Say what in a job's plan will surprise, before it runs."`
+	Checkpoint checkpointCommand `cmd:"" help:"Look at stored checkpoints and savepoints."`
+	Help       struct{}          `cmd:"" help:"Show this help, or that of a command: lowwater help demo."`
+	Version    versionCommand    `cmd:"" help:"Print the version."`
+	Flag       kong.VersionFlag  `name:"version" help:"Print the version."`
 }
 
 const description = `Event-time stream processing over Kafka.

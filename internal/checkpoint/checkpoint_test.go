@@ -287,7 +287,7 @@ func TestManifestContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(parts) != 3 || parts[2].Name != "state/sum" || parts[2].Entries != 40 || parts[2].Groups != 16 || parts[2].Schemas["value"] != `"long"` {
+	if len(parts) != 3 || parts[2].Name != "state/sum" || parts[2].Entries != 40 || parts[2].FirstGroup != 0 || parts[2].LastGroup != 15 || parts[2].Schemas["value"] != `"long"` {
 		t.Errorf("got %+v", parts)
 	}
 }

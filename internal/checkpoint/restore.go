@@ -221,9 +221,8 @@ type PartInfo struct {
 	Entries int64
 	// Raw is the bytes of the entries, Stored the bytes of the blocks that have them.
 	Raw, Stored int64
-	// Groups is the number of key groups with entries, at most: those that blocks
-	// span. It is 0 for parts that are not keyed.
-	Groups int
+	// FirstGroup and LastGroup are the lowest and the highest key group with entries.
+	FirstGroup, LastGroup int
 }
 
 // Parts returns the parts that the subtasks wrote, by name.
@@ -234,12 +233,11 @@ func (o *OperatorState) Parts() ([]PartInfo, error) {
 	}
 	var parts []PartInfo
 	at := map[string]int{}
-	groups := map[string]map[int]bool{}
 	for _, byName := range written {
 		for name, w := range byName {
 			if _, ok := at[name]; !ok {
-				at[name], groups[name] = len(parts), map[int]bool{}
-				parts = append(parts, PartInfo{Part: w.Part()})
+				at[name] = len(parts)
+				parts = append(parts, PartInfo{Part: w.Part(), FirstGroup: o.MaxParallelism})
 			}
 			p := &parts[at[name]]
 			index := w.(*storedPart).index
@@ -247,13 +245,8 @@ func (o *OperatorState) Parts() ([]PartInfo, error) {
 			p.Raw += index.Raw
 			for b := range index.blocks() {
 				p.Stored += b.Length
-				if p.Kind == snapshot.Keyed {
-					for g := b.First; g <= b.Last; g++ {
-						groups[name][g] = true
-					}
-				}
+				p.FirstGroup, p.LastGroup = min(p.FirstGroup, b.First), max(p.LastGroup, b.Last)
 			}
-			p.Groups = len(groups[name])
 		}
 	}
 	slices.SortFunc(parts, func(a, b PartInfo) int { return strings.Compare(a.Name, b.Name) })
