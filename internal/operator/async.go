@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/internal/codec"
 	"github.com/lowwater/lowwater/internal/exchange"
 )
 
@@ -39,6 +40,13 @@ type async[T, R any] struct {
 	queue []*segment[R]
 	// underWay is the number of records that were not emitted yet.
 	underWay int
+
+	// records encodes records, nil without checkpoints.
+	records *codec.Codec[T]
+	// restored is what was under way in an earlier run, until it is begun anew.
+	restored []asyncStep[T]
+	// cancelRetry takes back the call that begins it.
+	cancelRetry func()
 }
 
 // AsyncOptions is how an asynchronous operator works.
@@ -57,6 +65,8 @@ type segment[R any] struct {
 	// closed says that no more records join the segment.
 	closed bool
 	signal signal
+	// kept are the records, if there are checkpoints, some that were emitted among them.
+	kept []*keptRecord
 }
 
 // signal is what follows a segment.
@@ -73,6 +83,8 @@ type completion[R any] struct {
 	timestamp int64
 	origin    connector.Origin
 	err       error
+	// kept is nil without checkpoints.
+	kept *keptRecord
 }
 
 // NewAsync returns an operator that calls f for many records at a time. f must return
@@ -86,23 +98,41 @@ func (o *async[T, R]) Open(rt *Runtime, out Output) error {
 	o.emitter = NewEmitter[R](out, "")
 	o.ctx, o.cancel = context.WithCancel(rt.Context)
 	o.done = make(chan completion[R], o.Capacity)
-	return nil
+	return o.openSnapshots()
 }
 
 func (o *async[T, R]) Process(_ int, p exchange.Payload) error {
 	b := p.(*connector.Batch[T])
+	if err := o.retry(); err != nil {
+		return err
+	}
 	for i, v := range b.Values {
-		if err := o.waitUntil(o.Capacity - 1); err != nil {
+		if err := o.begin(v, b.Timestamps[i], b.Origins[i]); err != nil {
 			return err
 		}
-		s := o.last()
-		s.pending++
-		s.closed = !o.Unordered
-		o.underWay++
-		o.start(v, completion[R]{segment: s, timestamp: b.Timestamps[i], origin: b.Origins[i]})
 	}
 	b.Release()
 	return o.collect()
+}
+
+// begin takes in one record, when there is room.
+func (o *async[T, R]) begin(v T, timestamp int64, origin connector.Origin) error {
+	if err := o.waitUntil(o.Capacity - 1); err != nil {
+		return err
+	}
+	kept, err := o.keep(&v, timestamp)
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.rt.Describe(origin), err)
+	}
+	s := o.last()
+	if kept != nil {
+		s.kept = append(s.kept, kept)
+	}
+	s.pending++
+	s.closed = !o.Unordered
+	o.underWay++
+	o.start(v, completion[R]{segment: s, timestamp: timestamp, origin: origin, kept: kept})
+	return nil
 }
 
 // last returns the segment that records join.
@@ -203,7 +233,11 @@ func (o *async[T, R]) advance() error {
 		s := o.queue[0]
 		for _, c := range s.ready {
 			o.emitter.Append(c.value, c.timestamp, c.origin)
+			if c.kept != nil {
+				c.kept.emitted = true
+			}
 		}
+		s.forget(o.Capacity)
 		o.underWay -= len(s.ready)
 		s.ready = s.ready[:0]
 		if s.pending > 0 || !s.closed {
@@ -255,10 +289,16 @@ func (o *async[T, R]) collectAll() error {
 }
 
 func (o *async[T, R]) Watermark(t int64) error {
+	if err := o.retry(); err != nil {
+		return err
+	}
 	return o.follow(signal{kind: exchange.Watermark, time: t})
 }
 
 func (o *async[T, R]) Status(idle bool) error {
+	if err := o.retry(); err != nil {
+		return err
+	}
 	return o.follow(signal{kind: exchange.Status, idle: idle})
 }
 
@@ -267,6 +307,9 @@ func (o *async[T, R]) Finish() error { return o.Flush() }
 
 // Flush implements Flusher.
 func (o *async[T, R]) Flush() error {
+	if err := o.retry(); err != nil {
+		return err
+	}
 	if err := o.waitUntil(0); err != nil {
 		return err
 	}
@@ -277,6 +320,9 @@ func (o *async[T, R]) Flush() error {
 func (o *async[T, R]) Close() error {
 	if o.cancel != nil {
 		o.cancel()
+	}
+	if o.cancelRetry != nil {
+		o.cancelRetry()
 	}
 	o.running.Wait()
 	return nil

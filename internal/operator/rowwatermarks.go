@@ -5,6 +5,7 @@ import (
 	"github.com/lowwater/lowwater/eventtime"
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/progress"
+	"github.com/lowwater/lowwater/internal/snapshot"
 )
 
 // rowWatermarks makes watermarks of what the records say, behind a source, as Flink's SQL
@@ -17,11 +18,15 @@ type rowWatermarks[T any] struct {
 	out       Output
 	assigner  *progress.SQLWatermarkAssigner
 	emitter   *Emitter[T]
+	floor     watermarkFloor
 }
 
 func (o *rowWatermarks[T]) Open(rt *Runtime, out Output) error {
 	o.rt, o.out = rt, out
 	o.emitter = NewEmitter[T](out, "")
+	if err := o.floor.open(rt, out); err != nil {
+		return err
+	}
 	o.assigner = progress.NewSQLWatermarkAssigner(
 		rt.WatermarkInterval.Milliseconds(), o.strategy.Idleness().Milliseconds(), rt.Timers.Now(), (*rowSignals[T])(o))
 	o.arm()
@@ -40,6 +45,9 @@ func (o *rowWatermarks[T]) arm() {
 
 func (o *rowWatermarks[T]) Process(_ int, p exchange.Payload) error {
 	b := p.(*connector.Batch[T])
+	if err := o.floor.resume(); err != nil {
+		return err
+	}
 	for i, v := range b.Values {
 		timestamp := b.Timestamps[i]
 		if o.assign != nil {
@@ -60,7 +68,10 @@ func (o *rowWatermarks[T]) Process(_ int, p exchange.Payload) error {
 func (o *rowWatermarks[T]) Watermark(t int64) error { return o.assigner.Watermark(t) }
 func (o *rowWatermarks[T]) Status(idle bool) error  { return o.assigner.Status(idle) }
 func (o *rowWatermarks[T]) Finish() error           { return o.assigner.Finish() }
-func (o *rowWatermarks[T]) Close() error            { return nil }
+func (o *rowWatermarks[T]) Close() error            { o.floor.close(); return nil }
+
+// Snapshot implements Stateful.
+func (o *rowWatermarks[T]) Snapshot(w snapshot.Writer) error { return o.floor.snapshot(w) }
 
 // BackPressure implements BackPressured.
 func (o *rowWatermarks[T]) BackPressure(soft, hard bool) {
@@ -76,7 +87,7 @@ func (o *rowSignals[T]) Watermark(t int64) error {
 	if err := o.emitter.Flush(); err != nil {
 		return err
 	}
-	return o.out.Watermark(t)
+	return o.floor.watermark(t)
 }
 
 func (o *rowSignals[T]) Status(idle bool) error {

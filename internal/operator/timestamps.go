@@ -5,6 +5,7 @@ import (
 	"github.com/lowwater/lowwater/eventtime"
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/progress"
+	"github.com/lowwater/lowwater/internal/snapshot"
 )
 
 // timestamps assigns timestamps and makes watermarks behind a source, with one
@@ -18,6 +19,7 @@ type timestamps[T any] struct {
 	future   futureLimit[T]
 	emitter  *Emitter[T]
 	probes   *probes
+	floor    watermarkFloor
 }
 
 // NewTimestamps returns the operator of AssignTimestampsAndWatermarks.
@@ -31,6 +33,9 @@ func NewTimestamps[T any](strategy eventtime.WatermarkStrategy[T]) Operator {
 func (o *timestamps[T]) Open(rt *Runtime, out Output) (err error) {
 	o.rt, o.out = rt, out
 	o.emitter = NewEmitter[T](out, "")
+	if err := o.floor.open(rt, out); err != nil {
+		return err
+	}
 	o.progress, err = progress.NewTimestampsOperator(
 		o.strategy, rt.WatermarkInterval.Milliseconds(), false, rt.Timers.Now(), (*timestampsSignals[T])(o))
 	if err != nil {
@@ -46,6 +51,9 @@ func (o *timestamps[T]) Open(rt *Runtime, out Output) (err error) {
 func (o *timestamps[T]) Process(_ int, p exchange.Payload) error {
 	b := p.(*connector.Batch[T])
 	o.probes.wake()
+	if err := o.floor.resume(); err != nil {
+		return err
+	}
 	if o.assign != nil {
 		for i, v := range b.Values {
 			b.Timestamps[i] = o.assign(v, previous(b.Timestamps[i]))
@@ -83,7 +91,10 @@ func previous(timestamp int64) eventtime.RecordTime {
 func (o *timestamps[T]) Watermark(t int64) error { return o.progress.Watermark(t) }
 func (o *timestamps[T]) Status(idle bool) error  { return o.progress.Status(idle) }
 func (o *timestamps[T]) Finish() error           { return o.progress.Finish(o.rt.Timers.Now()) }
-func (o *timestamps[T]) Close() error            { return nil }
+func (o *timestamps[T]) Close() error            { o.floor.close(); return nil }
+
+// Snapshot implements Stateful.
+func (o *timestamps[T]) Snapshot(w snapshot.Writer) error { return o.floor.snapshot(w) }
 
 // BackPressure implements BackPressured.
 func (o *timestamps[T]) BackPressure(soft, hard bool) {
@@ -100,7 +111,7 @@ func (o *timestampsSignals[T]) Watermark(t int64) error {
 	if err := o.emitter.Flush(); err != nil {
 		return err
 	}
-	return o.out.Watermark(t)
+	return o.floor.watermark(t)
 }
 
 func (o *timestampsSignals[T]) Status(idle bool) error {
