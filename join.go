@@ -101,11 +101,12 @@ type pair[K comparable, T, U any] struct {
 	lateness time.Duration
 }
 
-// either is a record of one of two streams.
+// either is a record of one of two streams. It is kept in windows, so its fields are
+// exported to be stored in checkpoints.
 type either[T, U any] struct {
-	left    T
-	right   U
-	isRight bool
+	Left    T
+	Right   U
+	IsRight bool
 }
 
 func pairing[K comparable, T, U any](left *KeyedStream[K, T], right *KeyedStream[K, U], method string) pair[K, T, U] {
@@ -142,14 +143,14 @@ func addPairs[K comparable, T, U, R any](p pair[K, T, U], name string, f CoGroup
 	if p.right == nil {
 		return &DataStream[R]{env: p.env}
 	}
-	left := tag(p.left.stream, "left", func(v T) either[T, U] { return either[T, U]{left: v} })
-	right := tag(p.right.stream, "right", func(v U) either[T, U] { return either[T, U]{right: v, isRight: true} })
+	left := tag(p.left.stream, "left", func(v T) either[T, U] { return either[T, U]{Left: v} })
+	right := tag(p.right.stream, "right", func(v U) either[T, U] { return either[T, U]{Right: v, IsRight: true} })
 	p.env.addNode(n)
 	key := func(e either[T, U]) K {
-		if e.isRight {
-			return p.right.key(e.right)
+		if e.IsRight {
+			return p.right.key(e.Right)
 		}
-		return p.left.key(e.left)
+		return p.left.key(e.Left)
 	}
 	for _, from := range []port{left, right} {
 		p.env.graph.Connect(keyedEdge(from, n, 0, key, p.left.hash))
@@ -174,10 +175,10 @@ func splitPairs[K comparable, T, U, R any](f CoGroupFunction[K, T, U, R]) Proces
 		var left []T
 		var right []U
 		for e := range elements {
-			if e.isRight {
-				right = append(right, e.right)
+			if e.IsRight {
+				right = append(right, e.Right)
 			} else {
-				left = append(left, e.left)
+				left = append(left, e.Left)
 			}
 		}
 		return f(ctx, left, right, out)

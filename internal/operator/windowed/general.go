@@ -88,8 +88,10 @@ func (o *general[K, T, A]) process(b *keyedBatch[K, T], i int, now int64) error 
 	for _, w := range o.windows {
 		s := o.windowFor(w)
 		if o.expired(s.window.MaxTimestamp()) {
-			s.drop()
-			s.live = false
+			if o.merging {
+				s.drop()
+				s.live = false
+			}
 			o.at.windows.prune(s)
 			continue
 		}

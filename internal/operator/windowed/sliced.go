@@ -24,7 +24,7 @@ type sliced[K comparable, T, A any] struct {
 
 	// done is the time up to which windows have fired: the watermark, or the
 	// clock, which is not followed when it goes back.
-	done int64
+	done    int64
 	resumed resumedClocks
 
 	panes []*pane[K, A] // scratch space of addSingly
