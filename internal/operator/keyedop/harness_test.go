@@ -16,6 +16,7 @@ import (
 	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/internal/metric"
 	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/internal/snapshot"
 )
 
 // row is a record of most tests.
@@ -161,6 +162,10 @@ type harness struct {
 	metrics *metric.Operator
 	log     bytes.Buffer
 	hash    func(string) uint64
+	// subtask and parallelism are 0 for the only subtask.
+	subtask, parallelism int
+	checkpointing        bool
+	restored             snapshot.Reader
 }
 
 // newHarness returns a harness without an operator.
@@ -194,7 +199,8 @@ func (h *harness) tryOpen(op operator.Operator) error {
 
 func (h *harness) runtime() *operator.Runtime {
 	return &operator.Runtime{
-		Name: "op", Parallelism: 1, MaxParallelism: 128,
+		Name: "op", Subtask: h.subtask, Parallelism: max(h.parallelism, 1), MaxParallelism: 128,
+		Checkpointing: h.checkpointing, Restored: h.restored,
 		Logger: slog.New(slog.NewTextHandler(&h.log, nil)), Metrics: h.metrics, Timers: &h.clock,
 		Splits: &operator.SplitRegistry{},
 	}
