@@ -1,10 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"net/http"
-	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,74 +11,28 @@ import (
 	"github.com/lowwater/lowwater/internal/why"
 )
 
-// recordedCluster serves what a Flink 2.3 answered whose job reads a topic with a quiet
-// partition.
-func recordedCluster(t *testing.T) *httptest.Server {
-	t.Helper()
-	data, err := os.ReadFile("../../internal/why/collect/flink/testdata/quiet-2.3.0.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var recorded struct {
-		Answers map[string]json.RawMessage
-		Metrics map[string]map[string]string
-	}
-	if err := json.Unmarshal(data, &recorded); err != nil {
-		t.Fatal(err)
-	}
-	type metric struct {
-		ID    string `json:"id"`
-		Value string `json:"value,omitempty"`
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		all, isMetrics := recorded.Metrics[r.URL.Path]
-		if !isMetrics {
-			if answer := recorded.Answers[r.URL.Path]; answer != nil {
-				_, _ = w.Write(answer)
-				return
-			}
-			http.NotFound(w, r)
-			return
-		}
-		out := []metric{}
-		wanted := strings.Split(r.URL.Query().Get("get"), ",")
-		for id, value := range all {
-			if wanted[0] == "" {
-				out = append(out, metric{ID: id})
-			} else if slices.Contains(wanted, id) {
-				out = append(out, metric{id, value})
-			}
-		}
-		_ = json.NewEncoder(w).Encode(out)
-	}))
-	t.Cleanup(server.Close)
-	return server
-}
-
 func TestTopOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes four seconds: a cluster gets time to fetch its metrics")
 	}
 	t.Parallel()
-	server := recordedCluster(t)
-	var stdout, stderr strings.Builder
-	if code := cli([]string{"top", "--once", "--url", server.URL}, &stdout, &stderr); code != exitOK || stderr.Len() > 0 {
-		t.Fatalf("exit code %d, stderr %q", code, &stderr)
-	}
-	want := `lowwater top · quiet · running for 14 min 48 s · 12:05:38.414 UTC · URL
-Nothing is wrong at first sight; one look does not tell what moves and what stands still.
-smallest watermark 11:50:46.937, 14 min 51 s behind: quiet_a-2 > quiet.a[1] > count per key
+	url := recordedCluster(t, nil)
+	stdout, _ := runCLI(t, exitOK, "top", "--once", "--url", url)
+	want := `lowwater top · quiet · running for 15 min 48 s · 12:06:38.414 UTC · URL
+Window "count per key" is silent because partition 2 of topic quiet_a has sent nothing for 15 min 50 s and
+holds the watermark at 2026-11-30 11:50:46.937.
+smallest watermark 11:50:46.937, 15 min 51 s behind: quiet_a-2 > quiet.a[1] > count per key
 
 VERTEX                       PAR  LOW WATERMARK       BEHIND         BUSY      BLOCKED  IN/S  OUT/S  LATE
-quiet.a                        2   11:50:46.937  14 min 51 s  ░░░░░░   1%  ░░░░░░   0%     ?      ?
-count per key > out: Writer    2   11:50:46.937  14 min 51 s  ░░░░░░   1%  ░░░░░░   0%     ?      ?     0
+quiet.a                        2   11:50:46.937  15 min 51 s  ░░░░░░   1%  ░░░░░░   0%  2000   2000
+count per key > out: Writer    2   11:50:46.937  15 min 51 s  ░░░░░░   1%  ░░░░░░   0%  2000      ?     0
 
-SPLIT      SUBTASK  STATE      WATERMARK       BEHIND  UNCHANGED  NEXT  LAG
-quiet_a-2  1        active  11:50:46.937  14 min 51 s    ≥ 0.0 s    20    0
-quiet_a-0  1        active  12:05:37.338        1.0 s    ≥ 0.0 s  8725    0
-quiet_a-1  0        active  12:05:37.338        1.0 s    ≥ 0.0 s  8725    0
+SPLIT                SUBTASK  STATE      WATERMARK       BEHIND  UNCHANGED   NEXT  LAG
+quiet_a-2 < minimum  1        active  11:50:46.937  15 min 51 s   ≥ 20.0 s     20    0
+quiet_a-0            1        active  12:06:37.338        1.0 s      0.0 s  68725    0
+quiet_a-1            0        active  12:06:37.338        1.0 s      0.0 s  68725    0
 `
-	if diff := cmp.Diff(want, strings.ReplaceAll(stdout.String(), server.URL, "URL")); diff != "" {
+	if diff := cmp.Diff(want, strings.ReplaceAll(stdout, url, "URL")); diff != "" {
 		t.Errorf("frame (-want +got):\n%s", diff)
 	}
 }

@@ -37,7 +37,7 @@ type frame struct {
 func newFrame(e *why.Evidence, d *why.Diagnosis, s *stood, url string) *frame {
 	now := &e.History[len(e.History)-1]
 	f := &frame{title: title(e, url), answer: d.Answer().Answer, alarm: d.Answer().Severity != why.Fine}
-	hold, ok := why.Hold(e, "")
+	hold, ok := why.Hold(e, waits(e))
 	onPath := map[string]bool{}
 	if ok {
 		f.path = pathText(e, hold)
@@ -65,6 +65,21 @@ func newFrame(e *why.Evidence, d *why.Diagnosis, s *stood, url string) *frame {
 		f.holds = append(f.holds, isHolder(&splits[i]))
 	}
 	return f
+}
+
+// waits is the operator whose watermark is followed back: empty for the slowest of those
+// known to wait for event time. A plan that names no window still tells that an operator
+// counts late records; else the last operator stands for all.
+func waits(e *why.Evidence) string {
+	if _, ok := why.Hold(e, ""); ok {
+		return ""
+	}
+	for _, s := range e.History[len(e.History)-1].Subtasks {
+		if s.LateDropped.OK {
+			return s.Operator
+		}
+	}
+	return e.Operators[len(e.Operators)-1].ID
 }
 
 func btoi(b bool) int {
@@ -118,7 +133,7 @@ func pathText(e *why.Evidence, p why.Path) string {
 	if p.WatermarkMillis.OK {
 		watermark = topClock(p.WatermarkMillis.Value, e.AtMillis)
 		if isTime(p.WatermarkMillis.Value) {
-			watermark += ", " + span(e.AtMillis-p.WatermarkMillis.Value) + " behind"
+			watermark += ", " + span(behindMillis(p.WatermarkMillis.Value, e.AtMillis)) + " behind"
 		}
 	}
 	return fmt.Sprintf("smallest watermark %s: %s", watermark, strings.Join(steps, " > "))
@@ -428,7 +443,17 @@ func behind(k why.Known[int64], now int64) string {
 	if !k.OK || !isTime(k.Value) {
 		return ""
 	}
-	return span(now - k.Value)
+	return span(behindMillis(k.Value, now))
+}
+
+// behindMillis is how far a watermark is behind the wall clock. Metrics are a little newer
+// than the clock that was read before them; that is no watermark in the future.
+func behindMillis(watermark, now int64) int64 {
+	const newer = 3000
+	if d := now - watermark; d < -newer || d > 0 {
+		return d
+	}
+	return 0
 }
 
 // span is a length of time in at most two units.
