@@ -148,7 +148,9 @@ func TestLock(t *testing.T) {
 		if _, err := Open(t.Context(), os.Getenv("LOWWATER_TEST_HOLD")); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Println("locked")
+		if _, err := os.Stdout.WriteString("locked"); err != nil {
+			t.Fatal(err)
+		}
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return
 	}

@@ -409,6 +409,28 @@ func TestRandomValues(t *testing.T) {
 	})
 }
 
+// TestElementsWithoutBytes: their number is stored, and nothing else tells that it is
+// true.
+func TestElementsWithoutBytes(t *testing.T) {
+	type before struct{}
+	type after struct{ Added [100]int }
+	schema, data := encoded(t, make([]before, 3))
+	if got, err := readAs[[]after](t, schema, data); err != nil || len(got) != 3 {
+		t.Errorf("got %d elements, %v", len(got), err)
+	}
+	many := append(appendLong([]byte{present}, 1<<22), 0)
+	if got, err := readAs[[]before](t, schema, many); err != nil || len(got) != 1<<22 {
+		t.Errorf("got %d elements, %v", len(got), err)
+	}
+	if _, err := readAs[[]after](t, schema, many); !errors.Is(err, errLength) {
+		t.Errorf("got %v", err)
+	}
+	one := map[before]before{{}: {}}
+	if got, err := reread[map[before]before](t, one); err != nil || len(got) != 1 {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	c, err := For[everything]()
 	if err != nil {

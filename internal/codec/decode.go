@@ -250,7 +250,8 @@ func inZone(zones *sync.Map, t time.Time, name string, offset int) time.Time {
 	return t.In(time.FixedZone(name, offset))
 }
 
-// maxEmpty bounds how many elements without a byte of their own an array may have.
+// maxEmpty bounds how many elements without a byte of their own an array may have, and
+// how much memory they take: no data vouches for their number.
 const maxEmpty = 1 << 24
 
 // readBlock reads the head of a block of an Avro array or map: the number of its
@@ -287,7 +288,7 @@ func decodeSlice(s *shape, elem decodeFunc, minSize int) decodeFunc {
 				return rest, err
 			}
 			done := v.Len()
-			if done > maxEmpty && minSize == 0 {
+			if minSize == 0 && (done+n)*max(1, int(size)) > maxEmpty {
 				return nil, errLength
 			}
 			v.Grow(n)

@@ -259,7 +259,9 @@ func (r *resolver) maps(stored *avro.SchemaNode, wanted *shape) (decodeFunc, err
 	if err != nil {
 		return nil, at("value", err)
 	}
-	return decodeMap(wanted, decodeKey, decodeElem, r.minSize(key)+r.minSize(elem)), nil
+	// If neither has a byte there is only one such key, and the end of the map behind it.
+	size := max(1, r.minSize(key)+r.minSize(elem))
+	return decodeMap(wanted, decodeKey, decodeElem, size), nil
 }
 
 // step decodes or skips one stored field.
