@@ -1,11 +1,11 @@
 package rest
 
 import (
-	"io/fs"
 	"net/http"
 	"strings"
 
 	"github.com/lowwater/lowwater/internal/rest/observe"
+	"github.com/lowwater/lowwater/web"
 )
 
 // handler returns everything that the server answers.
@@ -18,7 +18,7 @@ func (s *Server) handler(cfg Config) http.Handler {
 	for pattern, h := range routes {
 		mux.Handle(pattern, h)
 	}
-	mux.Handle("/", fallback(cfg.UI))
+	mux.Handle("/", fallback())
 	return cfg.guard(withoutVersion(mux))
 }
 
@@ -35,40 +35,18 @@ func withoutVersion(next http.Handler) http.Handler {
 }
 
 // fallback serves the Web UI's files, and Flink's errors for what there is not.
-func fallback(ui fs.FS) http.Handler {
+func fallback() http.Handler {
+	ui := web.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		switch {
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			refuse(w, http.StatusNotFound, "Not found: "+r.URL.Path)
-			return
-		}
-		name := strings.TrimPrefix(r.URL.Path, "/")
-		if name == "" {
-			name = "index.html"
-		}
-		if ui == nil && name == "index.html" {
-			w.Header().Set("Content-Type", "text/html; charset=UTF-8")
-			_, _ = w.Write([]byte("<!doctype html><title>lowwater</title><p>The Web UI is not part of this build. The REST API is at <a href=\"/jobs/overview\">/jobs/overview</a>.\n"))
-			return
-		}
-		if ui == nil || !isFile(ui, name) {
+		case !web.Has(r.URL.Path):
 			refuse(w, http.StatusNotFound, "Unable to load requested file "+r.URL.Path+".")
-			return
+		default:
+			ui.ServeHTTP(w, r)
 		}
-		// Scripts come from here alone, and nothing is embedded elsewhere.
-		w.Header().Set("Content-Security-Policy", "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'")
-		w.Header().Set("Cache-Control", "no-cache")
-		if strings.HasPrefix(name, "assets/") { // named by their contents
-			w.Header().Set("Cache-Control", "max-age=31536000, immutable")
-		}
-		http.ServeFileFS(w, r, ui, name)
 	})
-}
-
-// isFile reports whether name is a file that may be served. Names that leave the file system
-// are none.
-func isFile(files fs.FS, name string) bool {
-	info, err := fs.Stat(files, name)
-	return fs.ValidPath(name) && err == nil && info.Mode().IsRegular()
 }
 
 // job returns the job that a request is about.

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -46,9 +45,7 @@ type Config struct {
 	// AllowedOrigins are the pages of other servers that may read answers, such as
 	// "https://dashboards.example.com". Empty: none.
 	AllowedOrigins []string
-	// UI is the Web UI's files, nil if it is not built.
-	UI     fs.FS
-	Logger *slog.Logger
+	Logger         *slog.Logger
 }
 
 // Server serves the jobs of a registry.
