@@ -21,8 +21,8 @@ type kafkaFlags struct {
 	Brokers          []string `placeholder:"HOST:PORT" help:"The Kafka to read from."`
 	KafkaTLS         bool     `name:"kafka-tls" help:"Connect to Kafka with TLS."`
 	KafkaCA          string   `name:"kafka-ca" placeholder:"FILE" help:"Trust the certificates in this PEM file; implies --kafka-tls."`
-	KafkaSASL        string   `name:"kafka-sasl" enum:",plain,scram-sha-256,scram-sha-512" default:"" help:"Authenticate by plain, scram-sha-256 or scram-sha-512."`
-	KafkaUser        string   `name:"kafka-user" help:"The user for --kafka-sasl."`
+	KafkaSASL        string   `name:"kafka-sasl" enum:",plain,scram-sha-256,scram-sha-512" default:"" placeholder:"MECHANISM" help:"Authenticate by plain, scram-sha-256 or scram-sha-512."`
+	KafkaUser        string   `name:"kafka-user" placeholder:"NAME" help:"The user for --kafka-sasl."`
 	KafkaPasswordVia string   `name:"kafka-password-file" placeholder:"FILE" help:"A file that holds the password for --kafka-sasl."`
 }
 

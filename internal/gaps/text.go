@@ -72,27 +72,48 @@ func clock(t int64) string { return time.UnixMilli(t).UTC().Format("2006-01-02 1
 // Text writes the report for a terminal.
 func (r *Report) Text(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", r.headline())
+	wrap(&b, r.headline())
 	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "note: %s\n", n)
+		wrap(&b, "note: "+n)
 	}
 	b.WriteString("\nGaps between records, by append time, and how far records are behind the largest\nevent time before them in their partition:\n\n")
 	r.partitionTable(&b)
 	if len(r.outcomes) > 0 {
-		fmt.Fprintf(&b, "\nWhat would have happened, with tumbling windows of %s and watermarks every %s:\n\n",
+		fmt.Fprintf(&b, "\nWhat would have happened, with tumbling windows of %s, watermarks every %s:\n\n",
 			format(r.options.Window), format(r.options.Interval))
 		r.outcomeTable(&b)
-		b.WriteString("\nlate: records whose window had fired. wait: from the end of a window to its result.\n" +
-			"idle: times that a partition went idle / came back / came back with a late record.\n" +
+		b.WriteString("\nlate: records whose window had fired. wait: from a window's end to its result.\n" +
+			"idle: how often partitions went idle / came back / came back with a late record.\n" +
 			"held: windows without a result at the end of the data.\n")
 	}
 	if r.best >= 0 {
 		o := &r.outcomes[r.best]
-		fmt.Fprintf(&b, "\nRecommended: %s. %s\n", o.Choice, o.why(r.lateShare))
+		b.WriteByte('\n')
+		wrap(&b, fmt.Sprintf("Recommended: %s. %s", o.Choice, o.why(r.lateShare)))
 		r.lateTable(&b, o)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// wrap writes text in lines of at most 80 characters, but for longer words.
+func wrap(b *strings.Builder, text string) {
+	const width = 80
+	column := 0
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case column == 0:
+		case column+1+len(word) > width:
+			b.WriteString("\n")
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
+	}
+	b.WriteByte('\n')
 }
 
 // headline says what was read.

@@ -23,6 +23,7 @@ type Collector struct {
 	client   *Client
 	job      Job
 	version  string
+	own      *ownJob // nil on a Flink cluster
 	plan     detail
 	evidence why.Evidence
 	ids      map[string][]string // metric ids by vertex
@@ -39,6 +40,7 @@ func (c *Client) Open(ctx context.Context, job Job) (*Collector, error) {
 		return nil, err
 	}
 	col.version = overview.Version
+	col.own = c.ownJob(ctx, job)
 	if err := col.readPlan(ctx); err != nil {
 		return nil, err
 	}
@@ -60,7 +62,11 @@ func (c *Collector) readPlan(ctx context.Context) error {
 		StartedMillis: why.KnowIf(c.plan.Timestamps["RUNNING"], c.plan.Timestamps["RUNNING"] > 0),
 		Means:         why.Means{Engine: true}, Operators: operators(&c.plan),
 	}
-	if slices.ContainsFunc(c.plan.Plan.Nodes, func(n node) bool { return sqlTree.MatchString(n.Description) }) {
+	switch {
+	case c.own != nil:
+		c.evidence.Engine = why.Engine{Name: why.Lowwater}
+		c.own.complete(c.evidence.Operators)
+	case slices.ContainsFunc(c.plan.Plan.Nodes, func(n node) bool { return sqlTree.MatchString(n.Description) }):
 		c.evidence.Engine.Name = why.FlinkSQL
 	}
 	return nil
@@ -108,6 +114,9 @@ func (c *Collector) Look(ctx context.Context) error {
 	}
 	s := v.finish()
 	s.AtMillis = at
+	if c.own != nil {
+		c.own.rename(&s)
+	}
 	c.evidence.AtMillis = s.AtMillis
 	c.evidence.History = append(c.evidence.History, s)
 	c.infer()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lowwater/lowwater/internal/why"
+	"github.com/lowwater/lowwater/internal/why/collect/plan"
 )
 
 // describe tells from its text what an operator does to event time. What it cannot tell
@@ -24,6 +25,11 @@ func describe(c chained) why.Operator {
 			return why.Operator{Kind: why.KindWindow, Window: w}
 		}
 		return why.Operator{Kind: why.KindPlain}
+	}
+	if strings.HasPrefix(text, "window.") { // ours
+		if w := plan.WindowOf(text); w != nil && !strings.Contains(text, ".ProcessingTime()") {
+			return why.Operator{Kind: why.KindWindow, Window: w}
+		}
 	}
 	for _, name := range []string{text, c.name} {
 		if kind, ok := defaultNames[name]; ok {

@@ -136,8 +136,8 @@ func TestSQL(t *testing.T) {
 		t.Errorf("engine %s, want SQL", e.Engine.Name)
 	}
 	for _, sub := range e.History[0].Subtasks {
-		if !sub.OutputWatermark.OK {
-			t.Errorf("%s has no watermark", sub.Operator)
+		if sink := strings.HasPrefix(sub.Operator, "out2"); sub.OutputWatermark.OK == sink {
+			t.Errorf("%s has the output watermark %+v", sub.Operator, sub.OutputWatermark)
 		}
 	}
 }
@@ -174,6 +174,54 @@ func TestWithoutSplitGauges(t *testing.T) {
 		if sub.Operator == "count per key" && sub.Index == 0 && !cmp.Equal(sub.InputWatermarks, []why.Known[int64]{why.Know[int64](5), why.Know[int64](7)}) {
 			t.Errorf("inputs %v", sub.InputWatermarks)
 		}
+	}
+}
+
+// TestOwnServer: a server of ours tells what operators wait for event time, and the true
+// names of topics.
+func TestOwnServer(t *testing.T) {
+	f := loadCluster(t, "quiet-2.3.0")
+	var job string
+	for path := range f.Answers {
+		if id, ok := strings.CutPrefix(path, "/jobs/"); ok && id != "overview" {
+			job = id
+		}
+	}
+	f.Answers["/lowwater/jobs/"+job+"/graph"] = []byte(`{"vertices":[{"operators":[{"name":"Source: quiet.a","kind":"source"}]},
+		{"operators":[{"name":"count per key","kind":"window"},{"name":"out: Writer","kind":"window"}]}]}`)
+	f.Answers["/lowwater/jobs/"+job+"/splits"] = []byte(`{"splits":[{"topic":"quiet.a"}]}`)
+	e := open(t, f)
+	want := []string{
+		"quiet.a source p2 [quiet.a]",
+		"count per key window p2 <- hash quiet.a tumbling 5000/0",
+		"out: Writer window p2 <- forward count per key",
+	}
+	if diff := cmp.Diff(want, shape(e)); diff != "" || e.Engine != (why.Engine{Name: why.Lowwater}) {
+		t.Errorf("engine %+v, operators (-want +got):\n%s", e.Engine, diff)
+	}
+}
+
+// TestLastReads: how far a partition that stands still is behind the foremost tells since
+// when it is silent.
+func TestLastReads(t *testing.T) {
+	k := why.Know[int64]
+	split := func(partition int32, position, watermark, lag int64) why.Split {
+		return why.Split{Source: "s", Topic: "t", Partition: partition, PositionOffset: k(position), Watermark: k(watermark), Lag: k(lag)}
+	}
+	before := &why.Snapshot{AtMillis: 990_000, Splits: []why.Split{
+		split(0, 50, 980_000, 0), split(1, 7, 400_000, 0), split(2, 7, 400_000, 0), split(3, 7, 400_000, 9), split(4, 7, why.MinTime, 0), split(5, 7, 994_000, 0),
+	}}
+	now := &why.Snapshot{AtMillis: 1_000_000, Splits: []why.Split{
+		split(0, 60, 995_000, 0), split(1, 7, 400_000, 0), split(2, 8, 401_000, 0), split(3, 7, 400_000, 9), split(4, 7, why.MinTime, 0), split(5, 7, 994_000, 0),
+	}}
+	lastReads(before, now)
+	var got []why.Known[int64]
+	for _, sp := range now.Splits {
+		got = append(got, sp.LastReadMillis)
+	}
+	want := []why.Known[int64]{{}, k(405_000), {}, {}, {}, k(990_000)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("last reads (-want +got):\n%s", diff)
 	}
 }
 

@@ -17,6 +17,8 @@ type snapshot struct {
 	tasks    map[vertexTask]*why.Task
 	taskIn   map[vertexTask]why.Known[int64]
 	pending  map[place]int64
+	// sends are the operators that others are behind.
+	sends map[string]bool
 }
 
 type vertexName struct{ vertex, name string }
@@ -41,7 +43,7 @@ func newSnapshot(operators []why.Operator) *snapshot {
 	s := &snapshot{
 		operators: operators, byName: map[vertexName]*why.Operator{}, subtasks: map[place]*why.Subtask{},
 		splits: map[splitPlace]*why.Split{}, tasks: map[vertexTask]*why.Task{}, taskIn: map[vertexTask]why.Known[int64]{},
-		pending: map[place]int64{},
+		pending: map[place]int64{}, sends: map[string]bool{},
 	}
 	for i := range operators {
 		o := &operators[i]
@@ -51,6 +53,11 @@ func newSnapshot(operators []why.Operator) *snapshot {
 		}
 		// Of two operators of one name in a chain only one has metrics.
 		s.byName[vertexName{o.Vertex, filtered(name)}] = o
+		for _, in := range o.Inputs {
+			for _, edge := range in.Edges {
+				s.sends[edge.From] = true
+			}
+		}
 		for subtask := range o.Parallelism {
 			s.subtasks[place{o.ID, subtask}] = &why.Subtask{Operator: o.ID, Index: subtask}
 		}
@@ -182,6 +189,9 @@ func (s *snapshot) finish() why.Snapshot {
 			sub := s.subtasks[place{o.ID, subtask}]
 			if head && o.Kind != why.KindSource && !sub.InputWatermark.OK {
 				sub.InputWatermark = s.taskIn[vertexTask{o.Vertex, subtask}]
+			}
+			if !s.sends[o.ID] {
+				sub.OutputWatermark = why.Known[int64]{} // there is no output
 			}
 			out.Subtasks = append(out.Subtasks, *sub)
 		}
