@@ -22,6 +22,9 @@
 // cannot wait for the outside world, so tests with real databases or sockets do
 // not belong here. The virtual clock starts at midnight UTC, 2000-01-01.
 //
-// Snapshots and restores are not here: there are no checkpoints yet. Nor is the
-// package for measuring; the embedded Kafka is made to be right, not fast.
+// A part survives a restart if [Harness.Snapshot] and [Restore] say so: take a snapshot
+// in one Drive and go on from it in the next, with another parallelism or a state of
+// another version.
+//
+// The package is not for measuring; the embedded Kafka is made to be right, not fast.
 package lowwatertest

@@ -75,6 +75,33 @@ func ExampleInput_idle() {
 	// Output: true
 }
 
+// A restart in the middle of a session, with more subtasks afterwards.
+func ExampleRestore() {
+	testRestart := func(t *testing.T) {
+		var snapshot *lowwatertest.Snapshot
+		lowwatertest.Drive(t, func(t *testing.T, h *lowwatertest.Harness) {
+			in := h.Input[string]("clicks")
+			h.Output(visitsPerSession(in.Stream()))
+			in.Push("ada", 1000)
+			in.Push("ada", 20_000)
+			in.Watermark(25_000)
+			snapshot = h.Snapshot()
+		}, lowwatertest.WithSnapshots())
+
+		lowwatertest.Drive(t, func(t *testing.T, h *lowwatertest.Harness) {
+			in := h.Input[string]("clicks")
+			out := h.Output(visitsPerSession(in.Stream()))
+			in.Push("ada", 30_000)
+			in.Watermark(60_000)
+			if got := out.TakeValues(); len(got) != 1 || got[0].Value != 3 {
+				t.Errorf("sessions %v, want one of 3 clicks", got)
+			}
+		}, lowwatertest.Restore(snapshot), lowwater.WithParallelism(3))
+	}
+	fmt.Println(run("TestRestart", testRestart))
+	// Output: true
+}
+
 // run runs a test as go test does, which is what examples need.
 func run(name string, test func(t *testing.T)) (ok bool) {
 	all := func(string, string) (bool, error) { return true, nil }

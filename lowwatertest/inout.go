@@ -146,7 +146,7 @@ func (s *manualSource[T]) Boundedness() connector.Boundedness { return connector
 
 // NewEnumerator implements connector.Source.
 func (s *manualSource[T]) NewEnumerator(context.Context, connector.SourceRuntime) (connector.Enumerator, error) {
-	return &onlySplit{splits: []connector.Split{manualSplit(s.name)}}, nil
+	return &onlySplit{splits: []connector.Split{manualSplit{s.name, 0}}}, nil
 }
 
 // NewReader implements connector.Source.
@@ -155,7 +155,12 @@ func (s *manualSource[T]) NewReader(context.Context, connector.ReaderRuntime) (c
 }
 
 // AddSplits implements connector.Reader.
-func (s *manualSource[T]) AddSplits([]connector.Split) error { return nil }
+func (s *manualSource[T]) AddSplits(splits []connector.Split) error {
+	for _, split := range splits {
+		s.next = split.(manualSplit).next
+	}
+	return nil
+}
 
 // NoMoreSplits implements connector.Reader.
 func (s *manualSource[T]) NoMoreSplits() {}
@@ -179,9 +184,13 @@ func (s *manualSource[T]) Available() <-chan struct{} { return s.wake }
 // Close implements connector.Reader.
 func (s *manualSource[T]) Close() error { return nil }
 
-type manualSplit string
+// manualSplit is the split of an input, with the offset of the next record.
+type manualSplit struct {
+	name string
+	next int64
+}
 
-func (s manualSplit) ID() string { return string(s) }
+func (s manualSplit) ID() string { return s.name }
 
 // onlySplit is an enumerator of one split.
 type onlySplit struct{ splits []connector.Split }
