@@ -133,7 +133,7 @@ func (o *Outcome) why(lateShare float64) string {
 		fmt.Fprintf(&b, "It loses %s of the records", percent(share))
 	}
 	if o.Wait.Count() > 0 {
-		fmt.Fprintf(&b, ", and 99 %% of the windows have their result within %s of their end", format(millis(o.Wait.Quantile(0.99))))
+		fmt.Fprintf(&b, "; 99%% of the windows have their result within %s of their end", format(millis(o.Wait.Quantile(0.99))))
 	}
 	b.WriteString(".")
 	switch total := o.total(); {

@@ -92,8 +92,12 @@ func (r *Report) Text(w io.Writer) error {
 		wrap(&b, fmt.Sprintf("Recommended: %s. %s", o.Choice, o.why(r.lateShare)))
 		r.lateTable(&b, o)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	for line := range strings.Lines(b.String()) {
+		if _, err := io.WriteString(w, strings.TrimRight(line, " \n")+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // wrap writes text in lines of at most 80 characters, but for longer words.
