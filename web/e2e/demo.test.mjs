@@ -50,7 +50,7 @@ test("the quiet partition, live", { skip: !existsSync(binary) && !process.env.CI
 
   // Results flow: no path, no alarm.
   await page.locator('[data-vertex^="Source"]').waitFor();
-  assert.equal(await page.locator(".stuck").count(), 0);
+  assert.equal(await page.locator(".card.stuck, .splitnode.stuck").count(), 0);
   assert.equal(await page.locator(".splitnode").count(), 3);
 
   // Partition 2 goes quiet.

@@ -137,7 +137,7 @@ function api(path, query, s, options) {
     [`${own}/history`]: s.history(Number(query.get("since") ?? 0)),
     [`${own}/late`]: {
       late: 41, dropped: 3,
-      byReason: [{ operator: "window.Tumbling(1m) Aggregate", reason: "late", count: 3 }],
+      byReason: [{ operator: "window.Tumbling(1m) Aggregate", reason: "late", count: 3 }, { operator: "window.Tumbling(1m) Aggregate", reason: "late output", count: 38 }],
       bySplit: [{ operator: "window.Tumbling(1m) Aggregate", source: "orders", split: "orders-2", count: 41 }],
       samples: [0, 1, 2].map((i) => ({ operator: "window.Tumbling(1m) Aggregate", subtask: 1, timestamp: s.held - 95_000 - i * 700, watermark: s.held - 4000, behindMs: 91_000 + i * 700, key: ["coffee", "tea", "cake"][i], source: "orders", split: "orders-2", offset: 18_011 + i })),
     },

@@ -57,10 +57,7 @@ export function cancelJob(jid: string): Promise<Response> {
   return request(`/jobs/${jid}?mode=cancel`, { method: "PATCH" });
 }
 
+/** stopJob stops gracefully. Flink's own way would need a savepoint. */
 export function stopJob(jid: string): Promise<Response> {
-  return request(`/jobs/${jid}/stop`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ drain: false }),
-  });
+  return request(`/lowwater/jobs/${jid}/stop`, { method: "POST" });
 }

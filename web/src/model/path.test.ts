@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Graph, Holder, Split, Vertex, Why } from "../api/types";
-import { answer, compareWatermarks, heldPath, pathText, splitName, splitStatus, upstreamFirst } from "./path";
+import { answer, compareWatermarks, heldPath, inOrder, pathText, splitName, splitStatus, upstreamFirst } from "./path";
 
 const now = 1_000_000_000;
 
@@ -144,11 +144,19 @@ describe("answer", () => {
       "“join” waits for subtask 2 of ORDERS: its watermark has stood still for over 30 s.",
     );
     expect(answer(graph({ holder: null }), undefined, []).tone).toBe("calm");
+    expect(answer(graph({ holder: null }), undefined, [split({ state: "idle" }), split()]).text).toBe(
+      "Watermarks move. No input is behind the others. 1 split is idle and not waited for.",
+    );
   });
   test("says how a job ended, whatever held it then", () => {
     expect(answer(graph({ state: "FAILED" }), why({ healthy: false }), []).tone).toBe("failed");
     expect(answer(graph({ state: "CANCELED" }), undefined, [])).toEqual({ tone: "ended", text: "The job was cancelled." });
   });
+});
+
+test("inOrder sorts partitions as numbers", () => {
+  const all = [split({ partition: 10 }), split({ partition: 2 }), split({ source: "a", partition: 7 })];
+  expect(inOrder(all).map((s) => s.partition)).toEqual([7, 2, 10]);
 });
 
 test("compareWatermarks orders none, times, the end", () => {

@@ -2,7 +2,7 @@
 // that wait for it. Pure.
 
 import type { Graph, Holder, Split, Vertex, Watermark, Why } from "../api/types";
-import { roughly } from "./format";
+import { plural, roughly } from "./format";
 
 /**
  * A minimum that has stood for so long, with others so far ahead of it, is called stuck.
@@ -145,6 +145,13 @@ export function splitStatus(s: Split, now: number): string {
   }
 }
 
+/** inOrder sorts splits by source, topic and partition, so that they keep their places. */
+export function inOrder(splits: Split[]): Split[] {
+  return splits.toSorted(
+    (a, b) => a.source.localeCompare(b.source) || a.topic.localeCompare(b.topic) || a.partition - b.partition || a.id.localeCompare(b.id),
+  );
+}
+
 export interface Answer {
   tone: "held" | "calm" | "ended" | "failed";
   text: string;
@@ -169,7 +176,9 @@ export function answer(graph: Graph, why: Why | undefined, splits: Split[]): Ans
   if (graph.holder?.watermark === null) {
     return { tone: "calm", text: "No input has a watermark yet." };
   }
-  return { tone: "calm", text: "Watermarks move. No input is behind the others." };
+  const idle = splits.filter((s) => s.state === "idle").length;
+  const excused = idle === 0 ? "" : ` ${plural(idle, "split is", "splits are")} idle and not waited for.`;
+  return { tone: "calm", text: `Watermarks move. No input is behind the others.${excused}` };
 }
 
 /** holderText says who waits for whom. It changes seldom, because it is read aloud when it does. */

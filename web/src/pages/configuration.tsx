@@ -22,6 +22,7 @@ export function ConfigurationPage(view: JobView) {
               <Empty>No configuration.</Empty>
             ) : (
               <Table
+                class="snug"
                 caption="Configuration of the job"
                 rows={rows}
                 rowKey={([key]) => key}

@@ -6,7 +6,7 @@ import { cancelJob, stopJob } from "../api/client";
 import { missing, useResource } from "../api/live";
 import type { FlinkConfig, Graph, Plan, Splits, Why } from "../api/types";
 import { clock, count, duration } from "../model/format";
-import { answer, finalState, heldPath, type HeldPath } from "../model/path";
+import { answer, finalState, heldPath, inOrder, type HeldPath } from "../model/path";
 import { jobHref, tabs, type Tab } from "../router";
 import { Empty, StatePill } from "../ui/parts";
 import { CheckpointsPage } from "./checkpoints";
@@ -68,11 +68,12 @@ export function JobPage(props: { jid: string; tab: Tab; vertex: string | null })
       </Empty>
     );
   }
+  const ordered = { now: splits.data?.now ?? graph.data.now, splits: inOrder(splits.data?.splits ?? []) };
   const view: JobView = {
     jid: props.jid,
     graph: graph.data,
-    splits: splits.data ?? { now: graph.data.now, splits: [] },
-    path: heldPath(graph.data, why.data, splits.data?.splits ?? []),
+    splits: ordered,
+    path: heldPath(graph.data, why.data, ordered.splits),
     why: why.data,
     warnings: plan.data?.warnings ?? [],
     vertex: props.vertex,

@@ -6,6 +6,12 @@ import { clock, count, duration, iso, plural, watermarkText } from "../model/for
 import { Empty, Facts, Loaded, Panel, Table } from "../ui/parts";
 import type { JobView } from "./job";
 
+/** The server's reasons for people; operators may have others of their own. */
+const reasons: Record<string, string> = {
+  late: "late, dropped",
+  "late output": "late, sent to the late output",
+};
+
 export function LatePage(view: JobView) {
   const late = useResource<Late>(`/lowwater/jobs/${view.jid}/late`, 2);
   const { now } = view.graph;
@@ -38,7 +44,7 @@ export function LatePage(view: JobView) {
                   rows={data.byReason.toSorted((a, b) => b.count - a.count)}
                   rowKey={(r) => `${r.operator}/${r.reason}`}
                   columns={[
-                    { head: "Reason", cell: (r) => r.reason },
+                    { head: "Reason", cell: (r) => reasons[r.reason] ?? r.reason },
                     { head: "Operator", cell: (r) => r.operator },
                     { head: "Records", number: true, cell: (r) => count(r.count) },
                   ]}

@@ -98,13 +98,14 @@ export function Table<Row>(props: {
   rowKey: (row: Row) => string | number;
   rowClass?: (row: Row) => string | undefined;
   empty?: string;
+  class?: string;
 }) {
   if (props.rows.length === 0) {
     return <Empty>{props.empty ?? "Nothing here."}</Empty>;
   }
   return (
     <div class="scroll" tabIndex={0} role="group" aria-label={props.caption}>
-      <table>
+      <table class={props.class}>
         <caption class="hidden">{props.caption}</caption>
         <thead>
           <tr>
