@@ -1,7 +1,8 @@
 // Package datagen makes records without an outside system: from a slice, or from a
 // function at a limited rate. It is for demos, tests and benchmarks.
 //
-// Its sources have no positions worth keeping: restarted, they begin again.
+// A job restored from a checkpoint goes on with the record after the last one that the
+// checkpoint covers. Nothing else is kept: started anew, the sources begin again.
 package datagen
 
 import (
@@ -87,7 +88,7 @@ func (s *Source[T]) Boundedness() connector.Boundedness {
 func (s *Source[T]) NewEnumerator(context.Context, connector.SourceRuntime) (connector.Enumerator, error) {
 	e := &enumerator{}
 	for i := range s.splits {
-		e.splits = append(e.splits, split(i))
+		e.splits = append(e.splits, split{number: i})
 	}
 	return e, nil
 }
@@ -97,34 +98,10 @@ func (s *Source[T]) NewReader(context.Context, connector.ReaderRuntime) (connect
 	return &reader[T]{source: s, wake: make(chan struct{}, 1)}, nil
 }
 
-// split is the number of a split.
-type split int
-
-// ID implements connector.Split.
-func (s split) ID() string { return fmt.Sprintf("split-%d", int(s)) }
-
-type enumerator struct {
-	splits     []connector.Split
-	discovered bool
-}
-
-func (e *enumerator) Discover(context.Context) ([]connector.Split, error) {
-	if e.discovered {
-		return nil, nil
-	}
-	e.discovered = true
-	return e.splits, nil
-}
-
-func (e *enumerator) Owner(s connector.Split, parallelism int) int {
-	return int(s.(split)) % parallelism
-}
-
-func (e *enumerator) Close() error { return nil }
-
 // progress is how far one split is.
 type progress struct {
 	id       string
+	number   int
 	next     int64 // the next record's number
 	made     int64
 	finished bool
@@ -138,7 +115,10 @@ type reader[T any] struct {
 	noMore bool
 	ended  int
 
+	// started is when the first Poll was, base how many records all splits together had
+	// made then, in an earlier run.
 	started time.Time
+	base    int64
 	wake    chan struct{}
 	timer   *time.Timer
 	offsets []int64
@@ -146,9 +126,25 @@ type reader[T any] struct {
 
 func (r *reader[T]) AddSplits(splits []connector.Split) error {
 	for _, s := range splits {
-		r.splits = append(r.splits, &progress{id: s.ID(), next: int64(s.(split))})
+		sp := s.(split)
+		r.splits = append(r.splits, &progress{
+			id:     sp.ID(),
+			number: sp.number,
+			next:   int64(sp.number) + sp.made*int64(r.source.splits),
+			made:   sp.made,
+		})
 	}
 	return nil
+}
+
+// SnapshotSplits implements connector.SplitSnapshotter.
+func (r *reader[T]) SnapshotSplits() (splits []connector.Split, err error) {
+	for _, p := range r.splits {
+		if !p.finished {
+			splits = append(splits, split{p.number, p.made})
+		}
+	}
+	return splits, nil
 }
 
 func (r *reader[T]) NoMoreSplits() { r.noMore = true }
@@ -173,7 +169,7 @@ func (r *reader[T]) Available() <-chan struct{} { return r.wake }
 // Poll makes up to a batch of one split, the splits taking turns.
 func (r *reader[T]) Poll(out connector.ReaderOutput[T]) (connector.PollStatus, error) {
 	if r.started.IsZero() {
-		r.started = time.Now()
+		r.start()
 	}
 	for range r.splits {
 		p := r.splits[r.turn]
@@ -205,6 +201,16 @@ func (r *reader[T]) Poll(out connector.ReaderOutput[T]) (connector.PollStatus, e
 	return connector.NothingAvailable, nil
 }
 
+// start starts the clock of the rate where the slowest split is.
+func (r *reader[T]) start() {
+	r.started = time.Now()
+	for i, p := range r.splits {
+		if all := p.made * int64(r.source.splits); i == 0 || all < r.base {
+			r.base = all
+		}
+	}
+}
+
 // allowed returns how many records p may make now.
 func (r *reader[T]) allowed(p *progress) int {
 	n, step := int64(connector.BatchSize), int64(r.source.splits)
@@ -227,7 +233,7 @@ func (r *reader[T]) allowed(p *progress) int {
 // due is how many records all splits together should have made by now.
 func (r *reader[T]) due() int64 {
 	const rounding = 1e-6 // a record must not come late because its time was rounded down
-	return 1 + int64(time.Since(r.started).Seconds()*r.source.rate+rounding)
+	return r.base + 1 + int64(time.Since(r.started).Seconds()*r.source.rate+rounding)
 }
 
 // sleep asks for a wake-up when the next record is due.
@@ -242,7 +248,7 @@ func (r *reader[T]) sleep() {
 		}
 	}
 	// An hour at most, so that the slowest rates do not overflow a duration.
-	after := time.Duration(min(float64(next)/r.source.rate-time.Since(r.started).Seconds(), 3600) * float64(time.Second))
+	after := time.Duration(min(float64(next-r.base)/r.source.rate-time.Since(r.started).Seconds(), 3600) * float64(time.Second))
 	after = max(after, time.Millisecond) // high rates come in batches
 	if r.timer == nil {
 		r.timer = time.AfterFunc(after, r.signal)
