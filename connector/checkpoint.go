@@ -67,9 +67,10 @@ type TwoPhaseWriter interface {
 	// bytes mean that there is nothing to commit.
 	Prepare(ctx context.Context, checkpoint int64) ([]byte, error)
 	// Commit makes what was prepared visible. Calls are in the order of Prepare, and come
-	// when a checkpoint has completed that names it. Recover may be given it again,
-	// in later runs too, until a checkpoint has completed that does not name it: so what
-	// makes a repeated commit recognisable is to be kept for as long.
+	// when a checkpoint has completed that names it. For what has been committed it
+	// does nothing. Recover may be given that again, in later runs too, until a
+	// checkpoint has completed that does not name it: for as long a repeated commit
+	// must be recognised.
 	Commit(ctx context.Context, prepared []byte) error
 }
 
