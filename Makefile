@@ -13,7 +13,7 @@ COUNT ?= 6
 BUDGET ?= 2m
 
 .DEFAULT_GOAL := help
-.PHONY: help build vet lint test integration demo bench fuzz-flink cover clean
+.PHONY: help build vet lint test integration demo bench fuzz-flink web web-test cover clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,13 @@ bench: ## benchmarks, for benchstat (PKG=./... BENCH=. COUNT=6)
 
 fuzz-flink: ## random cases on lowwater and on a real Flink until BUDGET is used up (BUDGET=2m)
 	LOWWATER_FUZZ_BUDGET=$(BUDGET) go test -tags flink -count 1 -timeout 0 ./test/fuzzflink/...
+
+web: ## build the Web UI into web/dist, which is committed (Node 20.19)
+	cd web && npm ci && npm run build
+
+web-test: build ## whether web/dist is up to date; the Web UI's tests, in Chromium (CHROMIUM=/usr/bin/chromium)
+	web/check.sh
+	cd web && npm ci && npm test && LOWWATER=$(CURDIR)/bin/lowwater npm run e2e
 
 cover: ## test coverage in build/cover.html (PKG=./...)
 	@mkdir -p build

@@ -53,7 +53,7 @@ export function JobPage(props: { jid: string; tab: Tab; vertex: string | null })
     };
   }, [graph.data?.name]);
 
-  if (!graph.data) {
+  if (!graph.data || (!splits.data && !splits.error)) {
     return (
       <Empty>
         {!graph.error ? (
@@ -149,7 +149,8 @@ function Head(props: { graph: Graph }) {
         <p class="faint">
           {graph.startTime > 0 && (
             <>
-              started {clock(graph.startTime, graph.now)}, {duration(graph.now - graph.startTime)} ago ·{" "}
+              started {clock(graph.startTime, graph.now)}
+              {!finalState(graph.state) && <>, {duration(graph.now - graph.startTime)} ago</>} ·{" "}
             </>
           )}
           parallelism {graph.parallelism} · <code>{graph.jid}</code>

@@ -1,7 +1,7 @@
 // uPlot in a component: lines of watermarks, and the diagonal on which event time
 // would be the wall clock.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import type { HistorySeries } from "../api/types";
 import { clock } from "../model/format";
@@ -44,7 +44,7 @@ export function Chart(props: {
   note.current = props.note;
   // The plot is made anew when its lines or colours change, not for new points.
   const kind = JSON.stringify([theme, props.height, props.isolated, props.lines.map((l) => [l.key, l.color])]);
-  const data = dataOf(props.lines, props.now);
+  const data = useMemo(() => dataOf(props.lines, props.now), [props.lines, props.now]);
   useEffect(() => {
     const element = box.current!;
     const u = new uPlot(options(element, props.lines, props.isolated, props.height, (wall) => onCursor.current(wall), note), data, element);
@@ -57,7 +57,7 @@ export function Chart(props: {
       plot.current = null;
     };
   }, [kind]);
-  useEffect(() => plot.current?.setData(data), [props.lines, props.now]);
+  useEffect(() => plot.current?.setData(data), [data]);
   return <div class="chart" ref={box} role="img" aria-label={props.label} style={{ height: `${props.height}px` }} />;
 }
 

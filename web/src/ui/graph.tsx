@@ -4,10 +4,10 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Split, Vertex } from "../api/types";
 import { clock, count, duration, rate, share } from "../model/format";
 import { outline, place, shape, type Direction, type GraphNode, type Placed, type Point } from "../model/layout";
-import { compareWatermarks, pathText, splitKey, splitName, splitNameParts, splitStatus, type HeldPath } from "../model/path";
+import { compareWatermarks, finalState, pathText, splitKey, splitName, splitStatus, type HeldPath } from "../model/path";
 import type { JobView } from "../pages/job";
 import { jobHref, vertexHref } from "../router";
-import { lagText, Panel, TimeBar } from "./parts";
+import { lagText, Panel, SplitName, TimeBar } from "./parts";
 
 /** Below this width the graph runs from top to bottom. */
 const narrow = 720;
@@ -153,7 +153,6 @@ function SplitNode(props: { split: Split; view: JobView }) {
   const { split, view } = props;
   const holds = splitKey(split) === view.path?.split;
   const said = splitStatus(split, view.splits.now);
-  const [topic, partition] = splitNameParts(split);
   return (
     <a
       class={`splitnode ${split.state} ${holds ? (view.path?.stuck ? "stuck" : "lit") : ""}`}
@@ -161,10 +160,7 @@ function SplitNode(props: { split: Split; view: JobView }) {
       data-split={splitName(split)}
       data-holds={holds || undefined}
     >
-      <strong class="split-name" title={splitName(split)}>
-        <span>{topic}</span>
-        {partition}
-      </strong>
+      <SplitName split={split} />
       <span>
         {said}
         {holds && <span class="hidden">, holds the minimum</span>}
@@ -195,7 +191,7 @@ function VertexCard(props: { vertex: Vertex; view: JobView }) {
       <span class="card-mark">
         {typeof w === "number" ? (
           <>
-            <b>{clock(w, now, true)}</b> <span>{lagText(now - w)}</span>
+            <b>{clock(w, now, true)}</b> {!finalState(view.graph.state) && <span>{lagText(now - w)}</span>}
           </>
         ) : (
           <b class="faint">{w === "end" ? "end of input" : "no watermark yet"}</b>

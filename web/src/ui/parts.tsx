@@ -2,8 +2,9 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useId } from "preact/hooks";
-import type { Watermark } from "../api/types";
+import type { Split, Watermark } from "../api/types";
 import { missing, type Resource } from "../api/live";
+import { splitNameParts } from "../model/path";
 import { ago, clock, duration, iso, share, watermarkText } from "../model/format";
 
 export function Panel(props: { title: string; aside?: ComponentChildren; children: ComponentChildren; class?: string }) {
@@ -47,6 +48,17 @@ export function Mark(props: { value: Watermark; now: number }) {
 
 export function lagText(lag: number): string {
   return lag < -1000 ? `${duration(-lag)} ahead` : `${duration(Math.max(lag, 0))} behind`;
+}
+
+/** SplitName is a split's name; where there is no room the topic is cut or broken, not the partition. */
+export function SplitName(props: { split: Pick<Split, "id" | "topic" | "partition"> }) {
+  const [topic, partition] = splitNameParts(props.split);
+  return (
+    <strong class="split-name" title={props.split.id}>
+      <span>{topic}</span>
+      <span class="whole">{partition}</span>
+    </strong>
+  );
 }
 
 export function Pill(props: { tone: string; children: ComponentChildren; title?: string }) {

@@ -1,7 +1,7 @@
 import type { Split, Splits } from "../api/types";
 import { clock, count, duration, iso } from "../model/format";
-import { compareWatermarks, splitKey, splitName, type HeldPath } from "../model/path";
-import { Mark, Pill, Table, When } from "./parts";
+import { compareWatermarks, splitKey, type HeldPath } from "../model/path";
+import { Mark, Pill, SplitName, Table, When } from "./parts";
 
 const tones: Record<Split["state"], string> = { active: "ok", idle: "calm", paused: "held", finished: "calm" };
 
@@ -31,7 +31,7 @@ export function SplitTable(props: { splits: Splits; path: HeldPath | null; most?
           head: "Split",
           cell: (s) => (
             <>
-              <strong title={s.id}>{splitName(s)}</strong>
+              <SplitName split={s} />
               {holds(s) && <Pill tone={props.path?.stuck ? "held" : "water"}>holds the minimum</Pill>}
             </>
           ),

@@ -1,10 +1,11 @@
 // Watermarks over the last hour, with a legend that isolates a line.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useResource } from "../api/live";
 import type { History } from "../api/types";
 import { clock, duration, roughly } from "../model/format";
 import { drawable, flatSince, historyMillis, merge, newest, seriesKey } from "../model/history";
+import type { HeldPath } from "../model/path";
 import type { JobView } from "../pages/job";
 import { Chart, type Line, type Note } from "./chart";
 import { Empty, Panel } from "./parts";
@@ -16,19 +17,22 @@ const maxLines = 24;
 
 export function WatermarkPanel(props: { view: JobView; height: number }) {
   const { view } = props;
-  const history = useHistory(view.jid);
+  const history = useHistory(view);
   const [chosen, setShown] = useState<Shown>();
-  const [isolated, setIsolated] = useState<string | null>(null);
+  const [pressed, setPressed] = useState<string | null>(null);
   const [cursor, setCursor] = useState<number | null>(null);
   // Where there are splits they tell the story; subtasks repeat it.
   const shown = chosen ?? (history?.series.some((s) => s.kind === "split") ? "split" : "all");
-  const lines = linesOf(view, history, shown);
+  const { path } = view;
+  const lines = useMemo(() => linesOf(path, history, shown), [history, shown, path?.split, path?.stuck]);
+  const drawn = useMemo(() => lines.slice(0, maxLines), [lines]);
+  // A line that has gone, or is not among those shown, cannot be alone.
+  const isolated = drawn.some((line) => line.key === pressed) ? pressed : null;
   const kinds: [Shown, string][] = [
     ["split", "Splits"],
     ["subtask", "Subtasks"],
     ["all", "All"],
   ];
-  const drawn = lines.slice(0, maxLines);
   const now = history?.now ?? view.graph.now;
   return (
     <Panel
@@ -55,7 +59,7 @@ export function WatermarkPanel(props: { view: JobView; height: number }) {
                   type="button"
                   class={line.held ? "held" : undefined}
                   aria-pressed={isolated === line.key}
-                  onClick={() => setIsolated(isolated === line.key ? null : line.key)}
+                  onClick={() => setPressed(isolated === line.key ? null : line.key)}
                 >
                   <span class={`swatch ${line.color}`} aria-hidden="true" />
                   {line.name} <LineValue line={line} cursor={cursor} now={now} />
@@ -102,8 +106,7 @@ function noteOf(line: Line, now: number): Note | null {
 }
 
 /** linesOf returns what to draw: the held line first, and those furthest behind if there are too many. */
-function linesOf(view: JobView, history: History | undefined, shown: Shown): Line[] {
-  const { path } = view;
+function linesOf(path: HeldPath | null, history: History | undefined, shown: Shown): Line[] {
   const lines = (history?.series ?? [])
     .filter((s) => shown === "all" || s.kind === shown)
     .map((s, i): Line => {
@@ -133,11 +136,17 @@ function summary(lines: Line[], now: number): string {
   return `Watermarks over the last hour. ${parts.join("; ")}.`;
 }
 
-/** useHistory loads the last hour once and then what is new. */
-function useHistory(jid: string): History | undefined {
+/** So many series are loaded for the whole hour; of more, less of it. */
+const wholeHourSeries = 100;
+
+/** useHistory loads the past once and then what is new. */
+function useHistory(view: JobView): History | undefined {
   const known = useRef<History | undefined>(undefined);
-  const [since, setSince] = useState(() => Date.now() - historyMillis);
-  const news = useResource<History>(`/lowwater/jobs/${jid}/history?since=${Math.floor(since)}`, Infinity);
+  const [since, setSince] = useState(() => {
+    const series = view.splits.splits.length + view.graph.vertices.reduce((sum, v) => sum + v.parallelism, 0);
+    return view.graph.now - historyMillis * Math.min(1, wholeHourSeries / series);
+  });
+  const news = useResource<History>(`/lowwater/jobs/${view.jid}/history?since=${Math.floor(since)}`, Infinity);
   const [, setMerged] = useState(0);
   useEffect(() => {
     if (!news.data) {
