@@ -1,0 +1,269 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowwater/lowwater"
+	"github.com/lowwater/lowwater/eventtime"
+	"github.com/lowwater/lowwater/state"
+	"github.com/lowwater/lowwater/window"
+)
+
+var (
+	seeds = flag.Int("seeds", 300, "how many trials")
+	first = flag.Uint64("seed", 1, "the first trial's seed")
+)
+
+const (
+	size   = 10 * time.Second
+	jitter = 3000
+)
+
+// trial is one job with its input, its faults and what it must give.
+type trial struct {
+	seed   uint64
+	random *rand.Rand
+	splits int
+	events int64
+	keys   int
+	batch  int64
+	pace   time.Duration
+	step   int64
+
+	// faults is how many more failures there are to be, one in about odds chances.
+	faults atomic.Int64
+	odds   int
+	rolls  atomic.Uint64
+
+	seen seen
+}
+
+// seen counts what happened, so that a test that tests nothing is noticed.
+type seen struct{ faults, restores, cancels, stops, savepoints, checkpoints atomic.Int64 }
+
+func newTrial(seed uint64) *trial {
+	r := rand.New(rand.NewPCG(seed, 0))
+	t := &trial{
+		seed: seed, random: r, splits: 1 + r.IntN(5), events: 200 + r.Int64N(400), keys: 1 + r.IntN(20),
+		batch: 1 + r.Int64N(20), pace: time.Duration(20+r.IntN(200)) * time.Millisecond, step: 50 + r.Int64N(400),
+		odds: 20 + r.IntN(400),
+	}
+	t.faults.Store(int64(r.IntN(8)))
+	return t
+}
+
+// event returns event n of a split: a pure function of the seed.
+func (t *trial) event(split int, n int64) event {
+	r := rand.New(rand.NewPCG(t.seed, uint64(split)<<32|uint64(n)))
+	return event{Split: split, N: n, Key: r.IntN(t.keys), At: n*t.step + r.Int64N(jitter)}
+}
+
+// chance fails now and then.
+func (t *trial) chance(what string) error {
+	roll := rand.New(rand.NewPCG(t.seed, t.rolls.Add(1)+1<<60))
+	if roll.IntN(t.odds) != 0 || t.faults.Add(-1) < 0 {
+		return nil
+	}
+	t.seen.faults.Add(1)
+	return errors.New("a fault in " + what)
+}
+
+// reference is what the job must make visible.
+func (t *trial) reference() []string {
+	counts := map[[2]int64]int{}
+	for split := range t.splits {
+		for n := range t.events {
+			e := t.event(split, n)
+			counts[[2]int64{int64(e.Key), e.At / size.Milliseconds()}]++
+		}
+	}
+	var all []string
+	for at, n := range counts {
+		start := at[1] * size.Milliseconds()
+		all = append(all, line("window", int(at[0]), start, n), line("process", int(at[0]), start, n))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func line(kind string, key int, start int64, n int) string {
+	return fmt.Sprintf("%s: key %d from %d: %d", kind, key, start, n)
+}
+
+// counter counts the events of each key by bucket, with a timer at its end: what the
+// window does, in state of its own.
+type counter struct {
+	trial  *trial
+	counts state.MapState[int64, int]
+}
+
+func (c *counter) Open(ctx *lowwater.OpenContext[int]) error {
+	c.counts = ctx.Map(state.Map[int64, int]("counts"))
+	return nil
+}
+
+func (c *counter) ProcessElement(ctx *lowwater.KeyedContext[int], e event, _ *lowwater.Collector[string]) error {
+	start := e.At - e.At%size.Milliseconds()
+	n, _ := c.counts.Get(start)
+	c.counts.Put(start, n+1)
+	ctx.RegisterEventTimeTimer(start + size.Milliseconds() - 1)
+	return c.trial.chance("a process function")
+}
+
+func (c *counter) OnTimer(ctx *lowwater.TimerContext[int], at int64, out *lowwater.Collector[string]) error {
+	start := at + 1 - size.Milliseconds()
+	n, _ := c.counts.Get(start)
+	c.counts.Remove(start)
+	out.Emit(line("process", ctx.Key(), start, n))
+	return nil
+}
+
+// job builds the trial's job on an environment.
+func (t *trial) job(env *lowwater.Environment, l *ledger) {
+	strategy := eventtime.ForBoundedOutOfOrderness[event](jitter * time.Millisecond)
+	events := lowwater.FromSource(env, &tickerSource{t}, strategy, "events").UID("events").KeyBy(func(e event) int { return e.Key })
+	windows := events.Window(window.Tumbling(size)).Aggregate(lowwater.Count[event]()).UID("windows").
+		Map(func(p window.Pane[int, int64]) string { return line("window", p.Key, p.Window.Start, int(p.Value)) }).UID("text")
+	counted := events.Process(func() *counter { return &counter{trial: t} }).UID("counter")
+	windows.Union(counted).SinkTo(l).UID("ledger")
+}
+
+// run runs the job until its input has ended, interrupting it in all ways.
+func (t *trial) run(tb testing.TB, l *ledger) error {
+	address := fmt.Sprintf("mem://recovery-%d", t.seed)
+	resume := lowwater.StartFresh()
+	for attempt := 0; ; attempt++ {
+		env := lowwater.NewEnvironment(
+			lowwater.WithLogger(slog.New(slog.DiscardHandler)),
+			lowwater.WithParallelism(1+t.random.IntN(4)),
+			lowwater.WithMaxParallelism(16),
+			lowwater.WithCheckpoints(address, time.Duration(100+t.random.IntN(2000))*time.Millisecond,
+				resume, lowwater.TolerableCheckpointFailures(t.random.IntN(3)),
+				lowwater.MaxConcurrentCheckpoints(1+t.random.IntN(2))),
+			lowwater.WithRestart(lowwater.FixedDelay{Attempts: 1000, Delay: time.Duration(t.random.IntN(500)) * time.Millisecond}),
+		)
+		t.job(env, l)
+		j, err := env.Start(tb.Context(), "trial")
+		if err != nil {
+			return err
+		}
+		resume = lowwater.ResumeLatest()
+		if t.random.IntN(3) > 0 && attempt < 5 {
+			time.Sleep(time.Duration(t.random.IntN(8000)) * time.Millisecond)
+			savepoint, err := t.interrupt(j)
+			if err != nil {
+				return err
+			}
+			if savepoint != "" {
+				resume = lowwater.ResumeFrom(savepoint)
+			}
+		}
+		if err := j.Wait(); err != nil {
+			return err
+		}
+		records, _ := j.Checkpoints()
+		t.seen.restores.Add(records.Restored)
+		t.seen.checkpoints.Add(records.Completed)
+		if ended(j) {
+			return nil
+		}
+	}
+}
+
+// ended reports whether the job's input has ended.
+func ended(j *lowwater.Job) bool {
+	for _, v := range j.Status().Vertices {
+		for _, s := range v.Subtasks {
+			for _, o := range s.Operators {
+				if o.UID != "ledger" && o.CurrentOutputWatermark != eventtime.MaxTimestamp {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// interrupt ends a run in the middle, or disturbs it.
+func (t *trial) interrupt(j *lowwater.Job) (savepoint string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	switch t.random.IntN(4) {
+	case 0: // as a crash: nothing is flushed, the last checkpoint counts
+		t.seen.cancels.Add(1)
+		j.Cancel()
+	case 1:
+		t.seen.stops.Add(1)
+		j.Stop()
+	case 2:
+		savepoint, err = j.StopWithSavepoint(ctx, "", false)
+		if err != nil { // it had ended, or failed and will be restarted
+			j.Stop()
+			savepoint, err = "", nil
+		}
+		t.seen.savepoints.Add(1)
+	case 3:
+		_, _ = j.Checkpoint(ctx)
+	}
+	return savepoint, err
+}
+
+// Whatever happens to a job, the outside sees each result once.
+func TestInterruptionsDoNotShow(t *testing.T) {
+	var all seen
+	t.Cleanup(func() { all.check(t) })
+	for i := range uint64(*seeds) {
+		seed := *first + i
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				trial := newTrial(seed)
+				l := newLedger(trial)
+				if err := trial.run(t, l); err != nil {
+					t.Fatal(err)
+				}
+				all.add(&trial.seen)
+				slices.Sort(l.visible)
+				if diff := cmp.Diff(trial.reference(), l.visible); diff != "" {
+					t.Errorf("seed %d (run with -seeds 1 -seed %d), -want +got:\n%s", seed, seed, diff)
+				}
+			})
+		})
+	}
+}
+
+func (s *seen) numbers() map[string]*atomic.Int64 {
+	return map[string]*atomic.Int64{
+		"faults": &s.faults, "restores": &s.restores, "cancels": &s.cancels, "stops": &s.stops,
+		"savepoints": &s.savepoints, "checkpoints": &s.checkpoints,
+	}
+}
+
+func (s *seen) add(other *seen) {
+	mine := s.numbers()
+	for name, n := range other.numbers() {
+		mine[name].Add(n.Load())
+	}
+}
+
+// check wants every kind of thing to have happened, on average, in every few trials.
+func (s *seen) check(t *testing.T) {
+	for name, n := range s.numbers() {
+		t.Logf("%d %s", n.Load(), name)
+		if n.Load() < int64(*seeds/8) {
+			t.Errorf("only %d %s in %d trials", n.Load(), name, *seeds)
+		}
+	}
+}
