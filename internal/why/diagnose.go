@@ -36,7 +36,9 @@ func Diagnose(e *Evidence) *Diagnosis {
 
 // answers reports whether a finding without harm is the answer all the same: it tells why
 // nothing has come out.
-func answers(c Code) bool { return c == WindowNotDue || c == SessionNeverGaps }
+func answers(c Code) bool {
+	return c == WindowNotDue || c == SessionNeverGaps || c == DelayByDesign || c == AllInputsQuiet
+}
 
 // before orders findings: the worse first, then the order of the registry.
 func before(a, b Finding) int {

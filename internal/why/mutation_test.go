@@ -1,7 +1,11 @@
 package why
 
 import (
+	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/lowwater/lowwater/test/scenarios"
@@ -139,4 +143,64 @@ func honestly(d *Diagnosis, s *scenarios.Scenario) (verdict string, ok bool) {
 		return "nothing", len(d.Blind) > 0
 	}
 	return "other: " + string(a.Code), false
+}
+
+// TestLittleEvidence takes several means away at once, at random. A verdict may then be
+// any that is honest; never one that the file rejects, and no alarm on a healthy job.
+func TestLittleEvidence(t *testing.T) {
+	seed := rand.Uint64()
+	if text := os.Getenv("LOWWATER_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("LOWWATER_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	all := allScenarios(t)
+	for _, v := range healthyVariants() {
+		all = append(all, v.scenario(t, means[0].Means))
+	}
+	for _, s := range all {
+		for range 100 {
+			e := evidenceOf(t, s, random.IntN(2) == 0)
+			var taken []string
+			for _, m := range mutations {
+				if random.IntN(4) == 0 {
+					m.take(e)
+					taken = append(taken, m.name)
+				}
+			}
+			blur(e, random, random.IntN(4)*10)
+			d := Diagnose(e)
+			if verdict, ok := honestly(d, s); !ok && (s.Expected.Verdict.Severity == "none" || strings.HasPrefix(verdict, "rejected")) {
+				t.Errorf("%s without %v: %s\n%v", s.Name, taken, verdict, d)
+			}
+		}
+	}
+}
+
+// blur makes single values unknown, so many in a hundred.
+func blur(e *Evidence, random *rand.Rand, percent int) {
+	lose := func(values ...*Known[int64]) {
+		for _, v := range values {
+			if random.IntN(100) < percent {
+				*v = Known[int64]{}
+			}
+		}
+	}
+	eachSnapshot(e, func(s *Snapshot) {
+		for i := range s.Subtasks {
+			b := &s.Subtasks[i]
+			lose(&b.InputWatermark, &b.OutputWatermark, &b.RecordsIn, &b.RecordsOut, &b.LateDropped, &b.OpenWindows)
+		}
+		for i := range s.Splits {
+			sp := &s.Splits[i]
+			lose(&sp.Watermark, &sp.Records, &sp.LastReadMillis, &sp.MaxEventMillis, &sp.PositionOffset, &sp.EndOffset, &sp.Lag,
+				&sp.LastAppendMillis, &sp.LastRecordMillis, &sp.LastPayloadMillis)
+		}
+		for i := range s.Tasks {
+			lose(&s.Tasks[i].BusyMillis, &s.Tasks[i].BackPressuredMillis, &s.Tasks[i].IdleMillis)
+		}
+	})
 }

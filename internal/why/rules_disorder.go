@@ -1,9 +1,6 @@
 package why
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // disorder finds records later than the bound allows. It is what is left when nothing else
 // explains late records, so it says what it cannot exclude.
@@ -17,7 +14,7 @@ func disorder(v *view) []Finding {
 			found = append(found, allLate(t))
 			continue
 		}
-		if !t.late.growing() && t.late.grown.OK {
+		if !t.late.growing() && (t.late.grown.OK || v.restarted) {
 			found = append(found, pastLoss(t))
 			continue
 		}
@@ -120,39 +117,86 @@ func boundFinding(t *target) Finding {
 	if t.in.OK && t.in.Value <= v.now.AtMillis+aheadMillis {
 		out.RuledOut = append(out.RuledOut, RuledOut{FutureTimestamp, "the watermark is not ahead of the clock"})
 	}
-	out.idlenessToo(t, src, needed.OK)
-	return out.fix(t, RaiseBound, LateSideOutput)
+	if needed.OK {
+		out.RuledOut = append(out.RuledOut, RuledOut{IdlenessTooShort, "the disorder within the partition was measured"})
+	} else {
+		out.couldBe(t, src)
+	}
+	if len(out.Unless) == 0 {
+		return out.fix(t, RaiseBound, LateSideOutput)
+	}
+	out.Code = NotEnoughEvidence
+	out.Unless = append([]Unless{{BoundTooSmall, "late records, or records from Kafka"}}, out.Unless...)
+	out.Answer = fmt.Sprintf("%s drops records as late, and what was seen does not tell why.", t.title())
+	return out.fix(t, LateSideOutput)
 }
 
-// idlenessToo says whether an idle timeout could be to blame instead.
-func (f *Finding) idlenessToo(t *target, src *source, sure bool) {
+// couldBe names the causes of late records that what was seen does not exclude.
+func (f *Finding) couldBe(t *target, src *source) {
+	add := func(c Code, needs string) { f.Unless = append(f.Unless, Unless{c, needs}) }
 	idle := src.gen.idleness()
+	alone := len(src.splits) == 1 && len(t.feeds) == 1
+	if !t.in.OK {
+		add(FutureTimestamp, "the watermark of the operator")
+	}
 	switch {
-	case sure:
-		f.RuledOut = append(f.RuledOut, RuledOut{IdlenessTooShort, "the disorder within the partition was measured"})
-		return
 	case idle.OK && idle.Value == 0:
 		f.RuledOut = append(f.RuledOut, RuledOut{IdlenessTooShort, "there is no idle timeout"})
-		return
+	case alone:
+		f.RuledOut = append(f.RuledOut, RuledOut{IdlenessTooShort, "there is one partition only"})
+	default:
+		if src.inStep(t, idle) {
+			f.RuledOut = append(f.RuledOut, RuledOut{IdlenessTooShort, "no partition paused for that long, or is behind the watermark"})
+		} else {
+			add(IdlenessTooShort, "gauges of splits, or records from Kafka")
+		}
+		if src.maybeBlocked() {
+			add(IdleWhileBlocked, "offsets from Kafka, at two times")
+		}
 	}
-	inStep := len(src.splits) > 0
-	backlog := false
-	for _, sp := range src.splits {
-		w := t.v.out(src.op, sp.Subtask.Or(WholeOperator))
-		inStep = inStep && sp.Watermark.OK && w.OK && sp.Watermark.Value >= w.Value
-		lag := sp.lag()
-		backlog = backlog || !lag.OK || lag.Value >= 10
+	if k := src.gen.strategy; k == nil || k.Kind == StrategyUnknown || k.Kind == StrategyCustom {
+		add(WallClockWatermark, "the description of the job")
+		if src.gen.place != genAtSource {
+			add(StrategyAfterSource, "the description of the job")
+		}
 	}
-	single := len(src.splits) == 1 && len(t.feeds) == 1
-	if !single && !inStep {
-		f.Unless = append(f.Unless, Unless{IdlenessTooShort, "gauges of splits, or records from Kafka"})
+}
+
+// inStep reports whether no split of a source seems to time out and come back: each is at
+// the watermark or before it, or had records all the time.
+func (s *source) inStep(t *target, idle Known[int64]) bool {
+	for _, sp := range s.splits {
+		w := greater(s.v.out(s.op, sp.Subtask.Or(WholeOperator)), t.in)
+		ahead := sp.Watermark.OK && w.OK && sp.Watermark.Value >= w.Value
+		if !ahead && !(idle.OK && sp.past != nil && sp.fresh(s.v.now.AtMillis, idle.Value) && (split{sp.past, nil, s}).fresh(s.v.past.AtMillis, idle.Value)) {
+			return false
+		}
 	}
-	if backlog && slices.ContainsFunc(t.v.tasks[vertexOf(src.op)], func(k Task) bool { return k.BackPressuredMillis.Or(0) > 100 }) {
-		f.Unless = append(f.Unless, Unless{IdleWhileBlocked, "offsets from Kafka, at two times"})
+	return len(s.splits) > 0
+}
+
+// fresh reports whether the last record of a split came within its idle timeout, and was
+// not old then.
+func (sp split) fresh(now, idle int64) bool {
+	at := timeOf(sp.LastAppendMillis)
+	if !at.OK {
+		at = timeOf(sp.LastReadMillis)
 	}
-	if src.gen.place == genUnknown || src.gen.strategy == nil {
-		f.Unless = append(f.Unless, Unless{StrategyAfterSource, "the description of the job"})
+	gap := sp.typicalGapMillis()
+	age, ok := sp.stampOf()
+	return at.OK && now-at.Value <= idle && (!gap.OK || gap.Value*3 <= idle) && ok && -age.offset() <= idle
+}
+
+// maybeBlocked reports whether a backlog could have been taken for idle: there is one, or
+// nobody tells, and nobody tells that the readers were free.
+func (s *source) maybeBlocked() bool {
+	for _, sp := range s.splits {
+		if lag := sp.lag(); !lag.OK || lag.Value >= 10 {
+			blocked := s.v.load(s.op, backPressuredOf)
+			return !blocked.OK || blocked.Value > 100
+		}
 	}
+	return len(s.splits) == 0
 }
 
 func boundText(s *source) string {
@@ -170,19 +214,28 @@ func boundText(s *source) string {
 func pastLoss(t *target) Finding {
 	v := t.v
 	src := t.feeds[0].src
+	last := ""
+	if t.late.grown.OK {
+		last = ", none in the last " + duration(v.spanMillis)
+	}
 	restart := v.restarted || v.e.Restarts.Or(0) > 0
 	f := Finding{
 		Code: NotEnoughEvidence, Severity: Fine,
 		Culprit: Culprit{Source: src.op.ID, Topic: src.topic(nil), Operator: t.op.ID},
-		Answer: fmt.Sprintf("%s has dropped %s as late, none in the last %s. What it was does not show any more.",
-			t.title(), count(t.late.total.Value, "record"), duration(v.spanMillis)),
+		Answer: fmt.Sprintf("%s has dropped %s as late%s. What it was does not show any more.",
+			t.title(), count(t.late.total.Value, "record"), last),
 	}
 	if restart {
 		f.Code, f.Severity = RestoreLateness, Loss
-		f.Answer = fmt.Sprintf("%s has dropped %s as late around a restart, none in the last %s: after a restore watermarks begin anew and partitions come back one by one.",
-			t.title(), count(t.late.total.Value, "record"), duration(v.spanMillis))
+		f.Answer = fmt.Sprintf("%s has dropped %s as late around a restart%s: after a restore watermarks begin anew and partitions come back one by one.",
+			t.title(), count(t.late.total.Value, "record"), last)
+		if last == "" {
+			f.Unless = append(f.Unless, Unless{BoundTooSmall, "a second look after the restart"})
+		}
 		f.addLate(t)
-		f.RuledOut = append(f.RuledOut, RuledOut{BoundTooSmall, "no record is late in normal operation"})
+		if last != "" {
+			f.RuledOut = append(f.RuledOut, RuledOut{BoundTooSmall, "no record is late in normal operation"})
+		}
 		return f.fix(t, LateSideOutput, Wait)
 	}
 	f.addLate(t)

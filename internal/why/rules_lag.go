@@ -154,6 +154,10 @@ func stalledFinding(s *source, splits []split) Finding {
 			t.title(), numbered("partition", c.Partitions), s.topic(splits), count(worst.lag().Value, "record"), duration(v.spanMillis)),
 		Numbers: []Number{{"lag", worst.lag().Value}, {"stalled_ms", v.spanMillis}},
 	}
+	if t.moves() {
+		f.Answer = fmt.Sprintf("Records of %s of topic %s are missing in the results of %s because their reader has stopped: %s wait there, and none was read in the last %s.",
+			numbered("partition", c.Partitions), s.topic(splits), quoted(v.nameOf(t.op.ID)), count(worst.lag().Value, "record"), duration(v.spanMillis))
+	}
 	if p := worst.PositionOffset; p.OK {
 		f.Numbers = append(f.Numbers, Number{"position", p.Value})
 		f.Why = append(f.Why, fmt.Sprintf("Partition %d stays at offset %d; its end is %d.", worst.Partition, p.Value, worst.EndOffset.Or(p.Value+worst.lag().Value)))
@@ -162,10 +166,15 @@ func stalledFinding(s *source, splits []split) Finding {
 	if b := v.loadAt(s.op, worst.Subtask, backPressuredOf); b.OK {
 		f.RuledOut = append(f.RuledOut, RuledOut{Backpressure, fmt.Sprintf("the reader is blocked by what is behind it %s of the time only", percent(b))})
 	}
-	if k := s.gen.strategy; k != nil && k.Alignment != nil && !worst.State.OK {
+	f.maybeAligned(s, worst)
+	return f.fix(t, RestartReader, CheckBrokerAccess)
+}
+
+// maybeAligned says that alignment may hold a split, if nobody tells.
+func (f *Finding) maybeAligned(s *source, sp split) {
+	if k := s.gen.strategy; (k == nil || k.Alignment != nil) && !sp.State.OK && len(s.v.sources) > 1 {
 		f.Unless = append(f.Unless, Unless{AlignmentBlocked, "watermarks of the job, or gauges of splits"})
 	}
-	return f.fix(t, RestartReader, CheckBrokerAccess)
 }
 
 // slowFinding tells of splits whose lag grows while they are read: all because of what is
@@ -204,6 +213,7 @@ func slowFinding(s *source, slow []split) Finding {
 	} else {
 		f.Unless = append(f.Unless, Unless{Backpressure, "the load of the tasks"})
 	}
+	f.maybeAligned(s, worst)
 	if w := t.in; w.OK {
 		f.RuledOut = append(f.RuledOut, RuledOut{EventTimeSkew, "what holds the watermark back is unread records, not old ones"})
 	}

@@ -114,7 +114,7 @@ func idleBlocked(v *view) []Finding {
 			Numbers: []Number{{"lag", blocked[0].lag().Value}},
 		}
 		if e := blocked[0].eventAtPosition(); e.OK {
-			if w := v.out(src.gen.opOr(src.op), blocked[0].Subtask.Or(WholeOperator)); w.OK {
+			if w := greater(v.out(src.gen.opOr(src.op), blocked[0].Subtask.Or(WholeOperator)), t.in); w.OK && w.Value > e.Value {
 				out.Numbers = append(out.Numbers, Number{"behind_ms", w.Value - e.Value})
 				out.Why = append(out.Why, fmt.Sprintf("The next record to be read there is of about %s, %s behind the watermark, which went on without the partition.", instant(e.Value), duration(w.Value-e.Value)))
 			}
@@ -136,11 +136,12 @@ func (sp split) blockedIdle(t *target) bool {
 	if !lag.OK || lag.Value < 10 || sp.past == nil || !sp.past.lag().OK || sp.past.lag().Value == 0 {
 		return false
 	}
-	if sp.State.OK {
-		return sp.State.Value == SplitIdle
-	}
 	g := &sp.src.gen
-	w := t.v.out(g.opOr(sp.src.op), sp.Subtask.Or(WholeOperator))
+	w := greater(t.v.out(g.opOr(sp.src.op), sp.Subtask.Or(WholeOperator)), t.in)
+	if sp.State.OK {
+		// Idle now, or back behind what went on without it.
+		return sp.State.Value == SplitIdle || w.OK && sp.Watermark.OK && sp.Watermark.Value < w.Value
+	}
 	e := sp.eventAtPosition()
 	return w.OK && e.OK && g.place == genAtSource && minus(w.Value, e.Value) > patienceMillis
 }
@@ -196,8 +197,8 @@ func idleTooShort(v *view) []Finding {
 			out.Numbers = append([]Number{{"gap_ms", gap.Value}}, out.Numbers...)
 		}
 		for _, sp := range returning[:1] {
-			if w := v.out(src.op, sp.Subtask.Or(WholeOperator)); w.OK && sp.Watermark.OK && sp.Watermark.Value < w.Value {
-				out.Why = append(out.Why, fmt.Sprintf("Partition %d takes part again and is %s behind the watermark of its subtask: that can only have passed it while it was idle.",
+			if w := greater(v.out(src.op, sp.Subtask.Or(WholeOperator)), t.in); w.OK && sp.Watermark.OK && sp.Watermark.Value < w.Value {
+				out.Why = append(out.Why, fmt.Sprintf("Partition %d is %s behind the watermark that it should have held back: that passed it while it was idle.",
 					sp.Partition, duration(minus(w.Value, sp.Watermark.Value))))
 			}
 		}
@@ -241,10 +242,14 @@ func (sp split) returns(t *target, idle int64) (gap Known[int64], ok bool) {
 	}) && (gap.OK || sp.IdleMillisPerSecond.Or(0) > 0 || sp.isIdle()) {
 		return gap, true
 	}
-	w := v.out(sp.src.op, sp.Subtask.Or(WholeOperator))
+	own := v.out(sp.src.op, sp.Subtask.Or(WholeOperator))
+	w := greater(own, t.in)
 	active := sp.State.OK && sp.State.Value == SplitActive
 	if active && w.OK && sp.Watermark.OK && sp.Watermark.Value != MinTime && sp.Watermark.Value < w.Value {
 		return gap, true
+	}
+	if !sp.State.OK && own.OK && own.Value != MinTime && w.Value > own.Value && sp.read().Or(0) > 0 && len(sp.src.of(sp.Subtask.Or(WholeOperator))) == 1 {
+		return gap, true // its subtask is behind what it feeds: it was left out
 	}
 	if sp.isIdle() && sp.read().Or(0) > 0 {
 		return gap, true
@@ -260,6 +265,10 @@ func afterSource(v *view) []Finding {
 		for _, f := range t.feeds {
 			g := &f.src.gen
 			if g.place != genBehind {
+				continue
+			}
+			if starved := v.starved(f, g.op); len(starved) > 0 && !t.moves() && !forwardOnly(f, g.op) && !v.starting() {
+				found = append(found, starvedByShuffle(t, f, starved))
 				continue
 			}
 			if !sharesGenerator(f) {
@@ -294,6 +303,18 @@ func sharesGenerator(f feed) bool {
 		}
 	}
 	return len(src.splits) == 0
+}
+
+// starvedByShuffle is the finding that some generators behind a shuffle get no records.
+func starvedByShuffle(t *target, f feed, starved []int) Finding {
+	v, g := t.v, &f.src.gen
+	return Finding{
+		Code: StrategyAfterSource, Severity: Stall,
+		Culprit: Culprit{Source: f.src.op.ID, Topic: f.src.topic(nil), Operator: g.op.ID, Subtasks: starved},
+		Answer: fmt.Sprintf("%s is silent because operator %s makes the watermarks behind a shuffle, not per split, and %s of it %s no records to make them from: no key leads there.",
+			t.title(), quoted(v.nameOf(g.op.ID)), numbered("subtask", starved), verb(len(starved), "gets", "get")),
+		RuledOut: []RuledOut{{QuietPartition, "the source has sent records"}},
+	}.fix(t, MoveStrategyToSource, SetIdleness)
 }
 
 func afterSourceLoss(t *target, f feed) Finding {

@@ -61,6 +61,17 @@ func (sp split) delivers() bool {
 	return lag.OK && lag.Value > 0 || sp.LastReadMillis.OK && sp.LastReadMillis.Value != Never
 }
 
+// flows reports whether a split is known to have had records lately.
+func (sp split) flows() bool {
+	for _, n := range []Known[int64]{sp.read(), sp.appended(), sp.src.subtaskRead(sp)} {
+		if n.OK && n.Value > 0 {
+			return true
+		}
+	}
+	last := greater(timeOf(sp.LastAppendMillis), timeOf(sp.LastReadMillis))
+	return last.OK && sp.src.v.now.AtMillis-last.Value < sp.patience()
+}
+
 // quietInputs finds partitions, inputs or whole jobs without records.
 func quietInputs(v *view) []Finding {
 	if v.starting() {
@@ -114,14 +125,16 @@ func allQuiet(t *target, q quiet) (Finding, bool) {
 	c.Subtasks = nil
 	f := Finding{
 		Code: AllInputsQuiet, Severity: Stall, Culprit: c,
-		Answer: fmt.Sprintf("%s waits because all partitions of %s are silent: the last record came %s ago, and only a later record can close what is open.",
-			t.title(), t.topics(), duration(shortest.millis)),
+		Answer: fmt.Sprintf("%s waits because all partitions of %s are silent: %s, and only a later record can close what is open.",
+			t.title(), t.topics(), shortest.lastRecord()),
 		Numbers: []Number{{"silent_ms", shortest.millis}},
 	}
 	if never {
+		f.Severity = Fine // there is nothing that waits
 		f.Answer = fmt.Sprintf("%s is silent because nothing has come: all partitions of %s are without a record.", t.title(), t.topics())
-	}
-	if open := t.open(); open.OK {
+	} else if open := t.open(); !open.OK && (!t.in.OK || t.in.Value == MinTime) {
+		f.Severity = Fine // nothing is known to wait
+	} else if open.OK {
 		f.Numbers = append(f.Numbers, Number{"open_windows", open.Value})
 		if open.Value == 0 {
 			f.Severity = Fine
@@ -139,6 +152,14 @@ func allQuiet(t *target, q quiet) (Finding, bool) {
 	}
 	f.quietByTheClock(q.silent)
 	return f.fix(t, ProcessingTimeTimeout, HeartbeatRecords, CheckProducer), true
+}
+
+// lastRecord says when the last record came.
+func (s silence) lastRecord() string {
+	if s.atLeast {
+		return fmt.Sprintf("no record came in the last %s", duration(s.millis))
+	}
+	return fmt.Sprintf("the last record came %s ago", duration(s.millis))
 }
 
 // noticeable returns how long nothing may come before a missing result is noticed: a
@@ -204,6 +225,15 @@ func someQuiet(t *target, q quiet) []Finding {
 		if t.in.OK && t.in.Value != MinTime && potential.OK && !t.due(potential.Value) {
 			continue
 		}
+		for topic, own := range byTopic {
+			if !t.in.OK {
+				// Whether it holds anything is a guess, so that takes more.
+				own = slices.DeleteFunc(own, func(s quietSplit) bool { return !s.never && s.millis < longestPatienceMillis })
+			}
+			if byTopic[topic] = own; len(own) == 0 {
+				delete(byTopic, topic)
+			}
+		}
 		for _, topic := range slices.Sorted(maps.Keys(byTopic)) {
 			found = append(found, quietOf(t, f, byTopic[topic], q, potential))
 		}
@@ -214,12 +244,15 @@ func someQuiet(t *target, q quiet) []Finding {
 // holds reports whether a silent split pins the target: it counts, and others are ahead.
 func (t *target) holds(s quietSplit, q quiet, potential Known[int64]) bool {
 	g := &s.src.gen
-	if s.isIdle() {
-		return false
-	}
 	idle := g.idleness()
+	if s.isIdle() || !t.in.OK && !idle.OK {
+		return false // it does not count, or nobody can tell whether it does
+	}
 	if idle.OK && idle.Value > 0 && !s.State.OK && !t.pinnedBy(s.src, s.Subtask) {
 		return false // it will have timed out
+	}
+	if e := s.lastEvent(); e.OK && t.in.OK && e.Value < t.in.Value {
+		return false // the watermark has passed all that it had
 	}
 	if g.place == genBehind && slices.ContainsFunc(q.flowing, func(sp split) bool {
 		return sp.src == s.src && (sp.Subtask == s.Subtask || !s.Subtask.OK)
@@ -238,7 +271,8 @@ func (t *target) holds(s quietSplit, q quiet, potential Known[int64]) bool {
 
 // pinnedBy reports whether the target's watermark is that of one subtask of a source.
 func (t *target) pinnedBy(s *source, subtask Known[int]) bool {
-	return t.hold.src == s && !t.hold.allIdle && subtask.OK && t.hold.subtask == subtask.Value && t.in.OK &&
+	stuck, known := t.stuck()
+	return stuck && known && t.hold.src == s && !t.hold.allIdle && subtask.OK && t.hold.subtask == subtask.Value && t.in.OK &&
 		t.v.out(s.gen.opOr(s.op), subtask.Value) == t.in
 }
 
@@ -315,9 +349,11 @@ func quietOf(t *target, f feed, mine []quietSplit, q quiet, potential Known[int6
 		out.Why = append(out.Why, fmt.Sprintf("The inputs that flow would allow %s.", instant(potential.Value)))
 	}
 	out.Then = nextQuiet(t, q, mine)
-	out.lookAlikes(t, longest, code)
+	out.lookAlikes(t, longest, code, q)
 	out.quietByTheClock(mine)
-	if src.gen.idleness().Or(0) > 0 {
+	if idle := src.gen.idleness().Or(0); idle > longest.millis {
+		out.Why = append(out.Why, fmt.Sprintf("Its idle timeout is %s: that will leave it out in %s.", duration(idle), duration(idle-longest.millis)))
+	} else if idle > 0 {
 		out.Why = append(out.Why, "It has an idle timeout, which has not taken effect: its clock stands still under back pressure and while alignment pauses a split.")
 		return out.fix(t, RemoveBottleneck, SetIdleness, CheckProducer)
 	}
@@ -337,7 +373,7 @@ func hasBeenSilent(s quietSplit, n int) string {
 }
 
 // lookAlikes says what excludes the causes that look like a silent split.
-func (f *Finding) lookAlikes(t *target, s quietSplit, code Code) {
+func (f *Finding) lookAlikes(t *target, s quietSplit, code Code, q quiet) {
 	if s.drained {
 		f.RuledOut = append(f.RuledOut, RuledOut{StalledReader, "everything that was appended there has been read: lag 0"})
 		f.RuledOut = append(f.RuledOut, RuledOut{PartitionLag, "lag 0"})
@@ -347,8 +383,15 @@ func (f *Finding) lookAlikes(t *target, s quietSplit, code Code) {
 	if len(s.src.empty) == 0 {
 		f.RuledOut = append(f.RuledOut, RuledOut{OverParallelSource, "every subtask of the source has a partition"})
 	}
-	f.RuledOut = append(f.RuledOut, RuledOut{AllInputsQuiet, "other inputs flow"})
-	if code == QuietInput && s.src.gen.place != genNone {
+	if len(q.flowing) > 0 {
+		f.RuledOut = append(f.RuledOut, RuledOut{AllInputsQuiet, "other inputs flow"})
+	} else {
+		f.Unless = append(f.Unless, Unless{AllInputsQuiet, "when the others had records last"})
+	}
+	switch g := &s.src.gen; {
+	case g.strategy == nil && (!t.in.OK || t.in.Value == MinTime):
+		f.Unless = append(f.Unless, Unless{SideInputWithout, "the description of the job"}, Unless{NoWatermarkStrategy, "the description of the job"})
+	case code == QuietInput:
 		f.RuledOut = append(f.RuledOut, RuledOut{SideInputWithout, "the source has a watermark strategy"})
 	}
 }

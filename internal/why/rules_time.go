@@ -32,6 +32,10 @@ func (sp split) stampOf() (stamp, bool) {
 	if e, at := sp.lastEvent(), timeOf(sp.LastAppendMillis); e.OK && at.OK {
 		return stamp{e.Value, at.Value, true}, true
 	}
+	if p := sp.Profile; p != nil && len(p.Ahead) > 0 && p.AheadRecords == p.Records {
+		last := p.Ahead[len(p.Ahead)-1]
+		return stamp{last.EventMillis, last.AppendMillis, true}, true
+	}
 	if e, at := sp.topEvent(), timeOf(sp.LastReadMillis); e.OK && at.OK {
 		return stamp{e.Value, at.Value, false}, true
 	}
@@ -343,6 +347,9 @@ func futureOf(t *target, f feed) (Finding, bool) {
 		return Finding{}, false
 	}
 	ahead := src.aheadOfClock()
+	if len(ahead.splits) == 0 && !ahead.event.OK && len(t.feeds) == 1 && t.in.OK && t.in.Value > v.now.AtMillis+aheadMillis {
+		ahead.event = Know(plus(t.in.Value, src.gen.bound().Or(0)+1))
+	}
 	if len(ahead.splits) == 0 && !ahead.event.OK {
 		return Finding{}, false
 	}
@@ -383,6 +390,9 @@ func futureOf(t *target, f feed) (Finding, bool) {
 			t.title(), what, where, duration(distance), instant(t.in.Or(event)))
 		out.addLate(t)
 	}
+	if out.Severity == Stall && t.moves() {
+		out.Severity = Fine // a clock that goes ahead, with everything else in step
+	}
 	if arrived.OK {
 		out.Numbers = append(out.Numbers, Number{"arrived_at_ms", arrived.Value - started})
 		out.Why = append(out.Why, fmt.Sprintf("It came at about %s UTC, %s after the start of the job.", clock(arrived.Value), duration(arrived.Value-started)))
@@ -390,6 +400,9 @@ func futureOf(t *target, f feed) (Finding, bool) {
 	if ahead.normal.OK {
 		out.Why = append(out.Why, fmt.Sprintf("The last record there has the time %s: the others are right.", instant(ahead.normal.Value)))
 		out.RuledOut = append(out.RuledOut, RuledOut{TimezoneShift, "the last record is not ahead"})
+	}
+	if _, zone := zoneOf(event - v.now.AtMillis); zone && ahead.record == nil && !ahead.normal.OK {
+		out.Unless = append(out.Unless, Unless{TimezoneShift, "when the records were written"})
 	}
 	out.RuledOut = append(out.RuledOut, RuledOut{BoundTooSmall, fmt.Sprintf("the watermark is %s ahead of the clock, no bound would do", duration(max(0, event-v.now.AtMillis)))})
 	if k := src.gen.strategy; k != nil && k.Kind != StrategyUnknown {

@@ -28,10 +28,9 @@ func skewOf(t *target) []Finding {
 	var all []timed
 	newest := Known[int64]{}
 	for _, f := range t.feeds {
-		if f.src.gen.place == genNone {
-			continue
+		if f.src.gen.place != genNone {
+			all = append(all, f.src.eventTimes()...)
 		}
-		all = append(all, f.src.eventTimes()...)
 	}
 	for _, e := range all {
 		if e.event <= v.now.AtMillis+aheadMillis {
@@ -76,11 +75,22 @@ func (s *source) eventTimes() []timed {
 		if !sp.Subtask.OK || s.gen.place != genAtSource || sp.lag().Or(0) > 0 || len(s.of(sp.Subtask.Value)) != 1 {
 			continue
 		}
-		if w := timeOf(s.v.out(s.op, sp.Subtask.Value)); w.OK && w.Value != MaxTime {
+		if w := timeOf(s.v.out(s.op, sp.Subtask.Value)); w.OK && w.Value != MaxTime && (s.gen.bound().OK || !s.tellsEvents()) {
 			all = append(all, timed{sp, plus(w.Value, s.gen.bound().Or(0)+1)})
 		}
 	}
 	return all
+}
+
+// tellsEvents reports whether an event time of any split is known, which the watermarks of
+// others cannot be compared with as long as the bound is not.
+func (s *source) tellsEvents() bool {
+	for _, sp := range s.splits {
+		if sp.topEvent().OK {
+			return true
+		}
+	}
+	return false
 }
 
 // muchBehind is how far a split must be behind the others to matter.
@@ -109,10 +119,7 @@ func (sp split) keepsPace() bool {
 			}
 		}
 	}
-	if q, ok := sp.silent(); ok && q.millis >= sp.patience() {
-		return false
-	}
-	return !sp.isIdle() && !sp.isPaused()
+	return sp.flows() && !sp.isIdle() && !sp.isPaused()
 }
 
 func skewFinding(t *target, s *source, behind []split, most int64, all int) Finding {
@@ -167,14 +174,14 @@ func longBound(t *target, s *source) (Finding, bool) {
 	if !bound.OK {
 		bound = s.boundSeen()
 	}
-	if s.gen.strategy != nil && s.gen.strategy.Kind == StrategyWallClock || !bound.OK {
+	if !bound.OK {
 		return Finding{}, false
 	}
 	size := int64(60_000)
 	if w := t.op.Window; w != nil {
 		size = max(w.SizeMillis, w.GapMillis, 1)
 	}
-	if bound.Value < 5*60_000 || bound.Value < 3*size || !t.in.OK {
+	if bound.Value < 5*60_000 || bound.Value < size || !t.in.OK {
 		return Finding{}, false
 	}
 	behind := minus(v.now.AtMillis, t.in.Value)
@@ -187,6 +194,9 @@ func longBound(t *target, s *source) (Finding, bool) {
 		Answer: fmt.Sprintf("Results of %s come %s late by design: the out-of-orderness bound of source %s is %s, so the watermark stays that far behind the records.",
 			quoted(v.nameOf(t.op.ID)), duration(bound.Value), quoted(v.nameOf(s.op.ID)), duration(bound.Value)),
 		Numbers: []Number{{"delay_ms", bound.Value}},
+	}
+	if bound.Value < 10*size {
+		f.Severity = Fine // late, and not by so much that it could not be meant
 	}
 	if v.upMillis() < bound.Value && (t.in.Value == MinTime || t.in.Value < v.now.AtMillis-v.upMillis()) {
 		f.Severity = Stall
@@ -247,6 +257,12 @@ func windows(v *view) []Finding {
 			found = append(found, definition(t, Stall, fmt.Sprintf("its windows are %s long (%d ms): that looks like a wrong unit, and they do not close in a lifetime of the job.", duration(w.SizeMillis), w.SizeMillis)))
 		case w.Kind == Session && w.GapMillis >= 90*dayMillis:
 			found = append(found, definition(t, Stall, fmt.Sprintf("its sessions end after %s without records (%d ms): that looks like a wrong unit.", duration(w.GapMillis), w.GapMillis)))
+		case w.Kind != Session && w.SizeMillis < 1000 && t.fewerThanWindows():
+			found = append(found, definition(t, WrongResult, fmt.Sprintf("its windows are %d ms long, and records come so seldom that each is in a window of its own: that looks like seconds taken for milliseconds.", w.SizeMillis)))
+		case w.Kind == Session && v.upMillis() <= w.GapMillis:
+			if f, ok := notDue(t); ok {
+				found = append(found, f)
+			}
 		case w.Kind == Session:
 			if f, ok := endlessSession(t); ok {
 				found = append(found, f)
@@ -267,6 +283,12 @@ func definition(t *target, s Severity, what string) Finding {
 		Answer:  fmt.Sprintf("%s is not what it was meant to be: %s", t.title(), what),
 		Numbers: []Number{{"size_ms", max(t.op.Window.SizeMillis, t.op.Window.GapMillis)}, {"slide_ms", t.op.Window.SlideMillis}},
 	}.fix(t, FixOperator)
+}
+
+// fewerThanWindows reports whether fewer records come than there are windows in time.
+func (t *target) fewerThanWindows() bool {
+	n := t.late.inGrown
+	return n.OK && n.Value > 0 && t.v.spanMillis/n.Value > 3*t.op.Window.SizeMillis
 }
 
 // endlessSession finds sessions that cannot end: their keys have records more often than
@@ -345,6 +367,9 @@ func notDue(t *target) (Finding, bool) {
 		every, offset = w.SlideMillis, w.OffsetMillis+w.SizeMillis
 	}
 	end := nextEnd(t.in.Value, every, offset)
+	if w.Kind == Session {
+		end, every = plus(t.in.Value, w.GapMillis), w.GapMillis
+	}
 	started := v.now.AtMillis - v.upMillis()
 	if end-every > started || out.OK && out.Value > 0 {
 		return Finding{}, false // one has ended since the start
@@ -353,15 +378,15 @@ func notDue(t *target) (Finding, bool) {
 	for _, f := range t.feeds {
 		slowest = max(slowest, f.src.gen.bound().Or(0))
 	}
-	if slowest >= w.SizeMillis*3 || minus(v.now.AtMillis, t.in.Value) > slowest+2*aheadMillis {
+	if slowest >= w.SizeMillis && slowest >= 5*60_000 || minus(v.now.AtMillis, t.in.Value) > slowest+2*aheadMillis {
 		return Finding{}, false // a bound, or something that holds, is the reason
 	}
 	f := Finding{
 		Code: WindowNotDue, Severity: Fine,
 		Culprit: Culprit{Operator: t.op.ID},
-		Answer: fmt.Sprintf("%s has not fired yet because its first window is not over: it ends at %s, and event time is at %s.",
+		Answer: fmt.Sprintf("%s waits because its window is not over, and none was since the start: it ends at %s, and event time is at %s.",
 			t.title(), instant(end), instant(t.in.Value)),
-		Numbers: []Number{{"due_in_ms", end - 1 - t.in.Value}, {"size_ms", w.SizeMillis}},
+		Numbers: []Number{{"due_in_ms", end - 1 - t.in.Value}, {"size_ms", max(w.SizeMillis, w.GapMillis)}},
 	}
 	return f.fix(t, Wait, EarlyResults), true
 }

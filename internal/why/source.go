@@ -103,13 +103,12 @@ func (s *source) findEmpty() {
 
 // generatorOf finds out where the watermarks of a source are made.
 func (v *view) generatorOf(s *source) generator {
-	behind := v.assignerBehind(s.op)
+	if behind := v.assignerBehind(s.op); behind != nil {
+		return generator{place: genBehind, op: behind, strategy: behind.Strategy} // it ignores those before it
+	}
 	if d := s.op.Source; d != nil && d.Strategy != nil && d.Strategy.Kind != StrategyUnknown {
 		if d.Strategy.Kind != StrategyNone {
 			return generator{place: genAtSource, op: s.op, strategy: d.Strategy}
-		}
-		if behind != nil {
-			return generator{place: genBehind, op: behind, strategy: behind.Strategy}
 		}
 		return generator{place: genNone}
 	}
@@ -120,8 +119,6 @@ func (v *view) generatorOf(s *source) generator {
 	switch {
 	case s.hasWatermark():
 		g.place, g.op = genAtSource, s.op
-	case behind != nil:
-		g.place, g.op, g.strategy = genBehind, behind, behind.Strategy
 	case s.neverHasWatermark():
 		g.place = genNone
 	}
@@ -296,8 +293,8 @@ type silence struct {
 	never               bool
 	// drained: it is known that there is nothing left to read.
 	drained bool
-	// whole: only that nothing came from the whole subtask is known.
-	whole bool
+	// atLeast: it began before anybody looked.
+	atLeast bool
 }
 
 // silent returns for how long a split has had no records, false if it has some or that is
@@ -332,14 +329,12 @@ func (sp split) silent() (silence, bool) {
 		n = a
 	}
 	if !n.OK {
-		if n = sp.src.subtaskRead(sp); n.OK {
-			q.whole = true
-		}
+		n = sp.src.subtaskRead(sp)
 	}
 	if !n.OK || n.Value > 0 {
 		return silence{}, false
 	}
-	q.millis, q.sinceMillis = v.spanMillis, v.past.AtMillis
+	q.millis, q.sinceMillis, q.atLeast = v.spanMillis, v.past.AtMillis, true
 	return q, true
 }
 
@@ -411,8 +406,8 @@ func (sp split) topEvent() Known[int64] {
 			return Know(plus(w.Value, g.bound().Value+1))
 		}
 	}
-	if lag := sp.lag(); lag.OK && lag.Value > 0 {
-		return Known[int64]{}
+	if lag := sp.lag(); !lag.OK || lag.Value > 0 {
+		return Known[int64]{} // what was appended last is not what was read last
 	}
 	return sp.lastEvent()
 }
@@ -426,10 +421,12 @@ func (sp split) patience() int64 {
 	v := sp.src.v
 	p := int64(patienceMillis)
 	if idle := sp.src.gen.idleness(); idle.OK && idle.Value > 0 {
-		p = max(p, idle.Value+5*v.intervalMillis()+1000)
+		p = max(p, min(idle.Value+5*v.intervalMillis()+1000, longestPatienceMillis))
 	}
 	if gap := sp.typicalGapMillis(); gap.OK {
 		p = max(p, min(3*gap.Value, longestPatienceMillis))
+	} else if at := greater(timeOf(sp.LastAppendMillis), timeOf(sp.LastReadMillis)); at.OK {
+		p = max(p, 2*patienceMillis) // it had records, nobody knows how often
 	}
 	return p
 }

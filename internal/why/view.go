@@ -82,6 +82,9 @@ func newView(e *Evidence) *view {
 // the same attempt.
 func (v *view) pastOf(history []Snapshot) *Snapshot {
 	var chosen *Snapshot
+	for i := range history[:max(len(history)-1, 0)] {
+		v.restarted = v.restarted || countersFell(&history[i], &history[i+1])
+	}
 	for i := range slices.Backward(history) {
 		s := &history[i]
 		age := v.now.AtMillis - s.AtMillis
