@@ -74,7 +74,6 @@ func (s *Server) clusterRoutes(routes map[string]http.Handler) {
 		"GET /applications/overview":      s.applications,
 		"GET /datasets":                   noDataSets,
 		"PATCH /jobs/{jid}":               s.cancelJob,
-		"PATCH /jobs/{jid}/{$}":           s.cancelJob,
 		"POST /applications/{jid}/cancel": s.cancelJob,
 		"GET /jobs/{jid}/metrics":         s.jobMetrics,
 	} {

@@ -20,7 +20,6 @@ func (s *Server) lowwaterRoutes(routes map[string]http.Handler) {
 	routes["GET /lowwater/jobs/{jid}/late"] = of(lateOf)
 	routes["GET /lowwater/jobs/{jid}/plan"] = of(planOf)
 	routes["POST /lowwater/jobs/{jid}/stop"] = of(stopGracefully)
-	routes["GET /lowwater/events"] = s.events()
 }
 
 type graphJSON struct {

@@ -11,15 +11,23 @@ import (
 // handler returns everything that the server answers.
 func (s *Server) handler(cfg Config) http.Handler {
 	mux := http.NewServeMux()
-	routes := map[string]http.Handler{}
-	s.flinkRoutes(routes)
-	s.lowwaterRoutes(routes)
-	routes["GET /metrics"] = s.prometheus()
-	for pattern, h := range routes {
+	for pattern, h := range s.routes() {
 		mux.Handle(pattern, h)
 	}
 	mux.Handle("/", fallback())
 	return cfg.guard(withoutVersion(mux))
+}
+
+// routes returns what answers to each pattern; openapi.yaml describes them.
+func (s *Server) routes() map[string]http.Handler {
+	routes := map[string]http.Handler{
+		"GET /metrics":               s.prometheus(),
+		"GET /lowwater/events":       s.events(),
+		"GET /lowwater/openapi.yaml": http.HandlerFunc(serveOpenAPI),
+	}
+	s.flinkRoutes(routes)
+	s.lowwaterRoutes(routes)
+	return routes
 }
 
 // withoutVersion lets every path also be asked for below /v1, as in Flink.
