@@ -19,6 +19,7 @@ func (s *Server) lowwaterRoutes(routes map[string]http.Handler) {
 	routes["GET /lowwater/jobs/{jid}/history"] = of(historyOf)
 	routes["GET /lowwater/jobs/{jid}/late"] = of(lateOf)
 	routes["GET /lowwater/jobs/{jid}/plan"] = of(planOf)
+	routes["GET /lowwater/jobs/{jid}/why"] = of(whyOf)
 	routes["POST /lowwater/jobs/{jid}/stop"] = of(stopGracefully)
 }
 
@@ -158,7 +159,7 @@ func holderOf(r *observe.Reading, h *observe.Holder) *holderJSON {
 	out := &holderJSON{Watermark: watermark(h.Watermark), SinceMs: millis{h.Since}, Text: h.Text}
 	for _, p := range h.Path {
 		v := &r.Plan.Vertices[p.Vertex]
-		out.Path = append(out.Path, placeJSON{v.ID, p.Subtask, v.Operators[0].Name})
+		out.Path = append(out.Path, placeJSON{v.ID, p.Subtask, v.Operators[p.Operator].Name})
 	}
 	if h.Split.ID != "" {
 		first := out.Path[0]
@@ -368,4 +369,12 @@ func planOf(o *observe.Observed, _ *http.Request) (any, error) {
 		out.Warnings = append(out.Warnings, warningJSON{w.Code, "warning", w.String(), w.Where})
 	}
 	return out, nil
+}
+
+func whyOf(o *observe.Observed, _ *http.Request) (any, error) {
+	report, ok := o.Diagnose()
+	if !ok {
+		return nil, &failure{http.StatusNotImplemented, []string{"The graph of this job is not known, so it cannot be diagnosed."}}
+	}
+	return report, nil
 }

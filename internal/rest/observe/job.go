@@ -45,7 +45,7 @@ type live struct {
 func NewJob(j *job.Job, g *graph.Graph, options job.Options) Job {
 	return &live{
 		Job:  j,
-		plan: NewPlan(j.Plan(), j.Warnings()),
+		plan: NewPlan(g, j.Plan(), j.Warnings()),
 		config: Config{
 			Parallelism:       g.Parallelism,
 			MaxParallelism:    g.MaxParallelism,

@@ -38,7 +38,7 @@ func NewRegistry() *Registry {
 
 // Add begins to watch a job, until it ends or the registry is closed.
 func (r *Registry) Add(j Job) *Observed {
-	o := &Observed{Job: j, ID: NewID(), history: newHistory()}
+	o := &Observed{Job: j, ID: NewID(), history: newHistory(), diagnosis: newDiagnosis(j.Plan())}
 	o.sample()
 	r.mu.Lock()
 	r.jobs = append(r.jobs, o)
@@ -130,6 +130,8 @@ type Observed struct {
 	samples []sample
 	latest  *Reading
 	history *history
+	// diagnosis is nil if the job's graph is not known.
+	diagnosis *diagnosis
 }
 
 // sample is a job's numbers at one moment.
@@ -157,6 +159,7 @@ func (o *Observed) sample() {
 	}
 	o.latest = nil
 	o.history.record(s.at, o.Plan(), &s.job)
+	o.diagnosis.add(&s.job, s.at, evidenceInterval)
 }
 
 // Read returns the job's numbers as of now, or of the last fraction of a second.

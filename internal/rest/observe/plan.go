@@ -14,7 +14,7 @@ type Kind string
 const (
 	KindSource  Kind = "source"
 	KindSink    Kind = "sink"
-	KindWindow  Kind = "window" // waits for event time
+	KindWindow  Kind = "window" // waits for event time, or is a window of processing time
 	KindProcess Kind = "process"
 )
 
@@ -25,6 +25,8 @@ type Plan struct {
 	Parallelism int
 	Vertices    []Vertex
 	Warnings    []graph.Warning
+	// Description is what diagnosis needs of the graph, nil if it is not known.
+	Description *graph.Description
 }
 
 // Vertex is one vertex of a plan: a chain of operators.
@@ -64,12 +66,9 @@ type Input struct {
 	Input int
 }
 
-// Reaches reports whether the sender's subtask from is connected to the receiver's to.
-func (in Input) Reaches(from, to int) bool { return in.Ship != graph.Forward.String() || from == to }
-
 // NewPlan describes a planned graph.
-func NewPlan(p *graph.Plan, warnings []graph.Warning) *Plan {
-	plan := &Plan{Name: p.Name, Warnings: warnings}
+func NewPlan(g *graph.Graph, p *graph.Plan, warnings []graph.Warning) *Plan {
+	plan := &Plan{Name: p.Name, Warnings: warnings, Description: graph.DescribePlan(g, p)}
 	for _, v := range p.Vertices {
 		plan.Parallelism = max(plan.Parallelism, v.Parallelism)
 		plan.Vertices = append(plan.Vertices, newVertex(v))
@@ -112,7 +111,7 @@ func newOperator(n *graph.Node) Operator {
 	switch {
 	case n.Source != nil:
 		o.Kind = KindSource
-	case n.EventTime || n.NeverFires:
+	case n.EventTime || n.Assigner != "":
 		o.Kind = KindWindow
 	case !n.WantsConsumer:
 		o.Kind = KindSink
