@@ -66,6 +66,15 @@ export async function accessible(page) {
   assert.deepEqual(found, [], page.url());
 }
 
+/** eventually waits until holds does; what a canvas shows follows the page by a frame or two. */
+export async function eventually(holds, what) {
+  const until = Date.now() + 5000;
+  while (!(await holds())) {
+    assert.ok(Date.now() < until, what);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
 /** pixels counts the pixels of the first canvas that are about of a colour. */
 export async function pixels(page, [red, green, blue]) {
   return page.evaluate(

@@ -8,7 +8,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { accessible, launch, noOverflow, open, phone, pixels } from "./browser.mjs";
+import { accessible, eventually, launch, noOverflow, open, phone, pixels } from "./browser.mjs";
 
 const binary = process.env.LOWWATER ?? fileURLToPath(new URL("../../bin/lowwater", import.meta.url));
 /** Long enough for the stall to be told from a pause, and to look at it from all sides. */
@@ -63,7 +63,7 @@ test("the quiet partition, live", { skip: !existsSync(binary) && !process.env.CI
   assert.match(await page.locator(".answer.held").innerText(), /orders-2|artition 2/);
   assert.match(await page.locator("tr.stuck").innerText(), /orders-2\s*holds the minimum/);
   assert.match(await page.locator(".lines button.held").innerText(), /orders-2\s*flat for/);
-  assert.ok((await pixels(page, [224, 106, 0])) > 300, "the flat line is drawn");
+  await eventually(async () => (await pixels(page, [224, 106, 0])) > 300, "the flat line is drawn");
   await shot(page, "demo-light");
   await accessible(page);
 

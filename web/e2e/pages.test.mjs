@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { failedJob, startMock, stuckJob } from "../mock/mock.mjs";
-import { accessible, launch, noOverflow, open, phone, pixels } from "./browser.mjs";
+import { accessible, eventually, launch, noOverflow, open, phone, pixels } from "./browser.mjs";
 
 const tabs = ["", "/watermarks", "/splits", "/late", "/checkpoints", "/exceptions", "/configuration", "/why"];
 const heldLine = [224, 106, 0];
@@ -62,11 +62,11 @@ describe("pages", () => {
     await legend.waitFor();
     assert.match(await legend.innerText(), /flat for 7 min/);
     assert.match(await page.getByRole("img", { name: /Watermarks over the last hour/ }).getAttribute("aria-label"), /orders-2: 7 min .* behind, flat for 7 min/);
-    assert.ok((await pixels(page, heldLine)) > 1000, "the line that holds is drawn");
+    await eventually(async () => (await pixels(page, heldLine)) > 1000, "the line that holds is drawn");
     const other = page.locator(".lines button", { hasText: "returns-0" });
     await other.click();
     assert.equal(await other.getAttribute("aria-pressed"), "true");
-    assert.ok((await pixels(page, heldLine)) < 100, "the line that holds is dimmed");
+    await eventually(async () => (await pixels(page, heldLine)) < 100, "the line that holds is dimmed");
     await other.click();
     assert.equal(await other.getAttribute("aria-pressed"), "false");
   });
