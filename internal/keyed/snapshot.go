@@ -30,22 +30,27 @@ import (
 // The functions that write are called by both goroutines, one at a time, so they may
 // share a buffer. They must not change the entries.
 type Snapshot struct {
-	w     snapshot.Writer
-	parts []snapshot.PartWriter
+	w snapshot.Writer
 
-	// mu is held while a block or an entry is written.
+	// mu is held while a block or an entry is encoded.
 	mu sync.Mutex
-	// blocks are all that is to be written; the first done of them are. What is written
+	// blocks are all that is to be encoded; the first done of them are. What is encoded
 	// may add some.
 	blocks []blocks
 	done   int
+	// encoded are the entries that wait for the goroutine to put them into their parts,
+	// which may have to wait for a disk. The subtask does not, unless there are very many.
+	encoded encodedEntries
+	drained sync.Cond
+	parts   []snapshot.PartWriter
+	// err is why the snapshot failed.
+	err error
+
 	// wanted says that the subtask waits for mu.
 	wanted atomic.Bool
-	// over says that nothing more is read: all is written, or the snapshot failed or
-	// was given up.
+	// over says that nothing more is read: all is encoded, or the snapshot failed or was
+	// given up.
 	over atomic.Bool
-	// err is the subtask's error, guarded by mu.
-	err error
 }
 
 // blocks is something that is written block by block.
@@ -64,16 +69,65 @@ func (f blocksFunc) next() (bool, error) { return f() }
 var errSuperseded = errors.New("the next snapshot of the same state began before this one was written")
 
 // NewSnapshot returns a snapshot without contents.
-func NewSnapshot(w snapshot.Writer) *Snapshot { return &Snapshot{w: w} }
+func NewSnapshot(w snapshot.Writer) *Snapshot {
+	s := &Snapshot{w: w}
+	s.drained.L = &s.mu
+	return s
+}
 
-// Part begins a part. It is closed when all is written.
+// Part begins a part, for the functions that write. It is closed when all is written.
 func (s *Snapshot) Part(p snapshot.Part) (snapshot.PartWriter, error) {
-	part, err := s.w.Part(p)
+	w, err := s.w.Part(p)
 	if err != nil {
 		return nil, err
 	}
-	s.parts = append(s.parts, part)
-	return part, nil
+	s.parts = append(s.parts, w)
+	return &partEntries{s, len(s.parts) - 1}, nil
+}
+
+// partEntries takes the entries of one part.
+type partEntries struct {
+	to     *Snapshot
+	number int
+}
+
+func (p *partEntries) Append(group int, entry []byte) error {
+	e := &p.to.encoded
+	e.data = append(e.data, entry...)
+	e.refs = append(e.refs, entryRef{p.number, group, len(e.data)})
+	return nil
+}
+
+// Close does nothing: the snapshot closes its parts.
+func (p *partEntries) Close() error { return nil }
+
+// encodedEntries are entries one behind the other.
+type encodedEntries struct {
+	data []byte
+	refs []entryRef
+}
+
+// entryRef is an entry: its part, its key group, and where it ends.
+type entryRef struct{ part, group, end int }
+
+const (
+	// handOverFrom is how many bytes of entries the goroutine puts into parts at a time.
+	handOverFrom = 64 << 10
+	// maxEncoded is how many bytes may wait for it before the subtask does.
+	maxEncoded = 64 << 20
+)
+
+// putInto empties e.
+func (e *encodedEntries) putInto(parts []snapshot.PartWriter) error {
+	from := 0
+	for _, ref := range e.refs {
+		if err := parts[ref.part].Append(ref.group, e.data[from:ref.end]); err != nil {
+			return err
+		}
+		from = ref.end
+	}
+	e.data, e.refs = e.data[:0], e.refs[:0]
+	return nil
 }
 
 // Add adds something that is written by calls of next, each for a block, until it reports
@@ -87,19 +141,22 @@ func (s *Snapshot) Add(next func() (more bool, err error)) {
 // write may add something.
 func (s *Snapshot) Start() { s.w.Later(s.write) }
 
-// Over reports whether nothing more is read of what was added, so that it may be changed
-// by other ways than those that write first.
-func (s *Snapshot) Over() bool { return s.over.Load() }
-
 // write writes everything that the subtask has not.
 func (s *Snapshot) write(ctx context.Context) error {
+	var entries encodedEntries
 	for more := true; more; {
 		// A mutex would let this goroutine in again and again while the subtask wakes.
 		for s.wanted.Load() {
 			runtime.Gosched()
 		}
 		var err error
-		if more, err = s.writeBlock(ctx.Err()); err != nil {
+		if more, err = s.writeBlock(ctx.Err(), &entries); err != nil {
+			return err
+		}
+		if err := entries.putInto(s.parts); err != nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.fail(err)
 			return err
 		}
 	}
@@ -110,19 +167,20 @@ func (s *Snapshot) write(ctx context.Context) error {
 	return err
 }
 
-// writeBlock writes the next block, or ends the snapshot if it was given up. It reports
-// whether there may be more.
-func (s *Snapshot) writeBlock(givenUp error) (more bool, err error) {
+// writeBlock encodes the next block, or ends the snapshot if it was given up, and takes the
+// entries that are to be put into parts now. It reports whether there may be more.
+func (s *Snapshot) writeBlock(givenUp error, entries *encodedEntries) (more bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.over.Load():
+	case s.err != nil:
 		return false, s.err
 	case givenUp != nil:
 		s.fail(givenUp)
 		return false, givenUp
 	case s.done == len(s.blocks):
 		s.over.Store(true)
+		s.handOver(entries)
 		return false, nil
 	}
 	more, err = s.blocks[s.done].next()
@@ -134,7 +192,16 @@ func (s *Snapshot) writeBlock(givenUp error) (more bool, err error) {
 		s.blocks[s.done] = nil
 		s.done++
 	}
+	if len(s.encoded.data) >= handOverFrom {
+		s.handOver(entries)
+	}
 	return true, nil
+}
+
+// handOver swaps the entries that wait with none.
+func (s *Snapshot) handOver(entries *encodedEntries) {
+	*entries, s.encoded = s.encoded, *entries
+	s.drained.Signal()
 }
 
 // Before lets the subtask write something before it changes it. write is not called if the
@@ -142,6 +209,9 @@ func (s *Snapshot) writeBlock(givenUp error) (more bool, err error) {
 func (s *Snapshot) Before(write func() error) {
 	s.lock()
 	defer s.mu.Unlock()
+	for !s.over.Load() && len(s.encoded.data) >= maxEncoded {
+		s.drained.Wait()
+	}
 	if s.over.Load() {
 		return
 	}
@@ -149,6 +219,10 @@ func (s *Snapshot) Before(write func() error) {
 		s.fail(err)
 	}
 }
+
+// Over reports whether nothing more is read of what was added, so that it may be changed
+// by other ways than those that write first.
+func (s *Snapshot) Over() bool { return s.over.Load() }
 
 // lock locks mu for the subtask.
 func (s *Snapshot) lock() {
@@ -171,6 +245,7 @@ func (s *Snapshot) supersede() {
 
 // fail ends the snapshot. The caller holds mu.
 func (s *Snapshot) fail(err error) {
-	s.err = err
+	s.err, s.encoded = err, encodedEntries{}
 	s.over.Store(true)
+	s.drained.Signal()
 }

@@ -34,7 +34,7 @@ func (w *laterWriter) run(ctx context.Context) error {
 // step writes one block of s and reports whether there may be more.
 func step(t testing.TB, s *Snapshot) bool {
 	t.Helper()
-	more, err := s.writeBlock(nil)
+	more, err := s.writeBlock(nil, new(encodedEntries))
 	if err != nil {
 		t.Fatal(err)
 	}
