@@ -22,7 +22,7 @@ describe("pages", () => {
 
   test("the list names what holds each job", async (t) => {
     const page = await open(t, browser, mock.url);
-    await page.getByText("Partition 2 of topic orders has had no record").waitFor();
+    await page.getByText("because partition 2 of topic orders has sent nothing").waitFor();
     assert.equal(await page.locator(".job").count(), 2);
     await page.getByRole("link", { name: "orders per minute" }).click();
     await page.getByRole("heading", { name: /orders per minute/ }).waitFor();
@@ -90,7 +90,7 @@ describe("pages", () => {
 
   test("why has findings, fixes in three languages, and their price", async (t) => {
     const page = await open(t, browser, `${job}/why`);
-    await page.getByRole("heading", { name: /Partition 2 of topic orders/ }).waitFor();
+    await page.getByRole("heading", { name: /because partition 2 of topic orders/ }).waitFor();
     assert.match(await page.locator(".fix pre").first().innerText(), /WithIdleness/);
     await page.getByRole("button", { name: "SQL" }).click();
     assert.match(await page.locator(".fix pre").first().innerText(), /idle-timeout/);

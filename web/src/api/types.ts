@@ -231,16 +231,23 @@ export interface Plan {
 export interface Finding {
   code: string;
   severity: Severity;
+  /** Not sure: unless says what else it could be. */
+  likely: boolean;
   answer: string;
-  culprit: Record<string, string | number | null> | null;
-  numbers: { name: string; value: string | number; unit?: string }[];
-  ruledOut: string[];
-  fixes: { code: string; do?: string; go?: string; java?: string; sql?: string; tradeoff?: string }[];
+  why?: string[];
+  /** Integers; a name that ends in _ms has milliseconds, of a time or a length. */
+  numbers?: Record<string, number>;
+  ruled_out?: { code: string; because: string }[];
+  unless?: { code: string; needs: string }[];
+  fixes?: { code: string; do: string; go?: string; java?: string; sql?: string; costs: string }[];
 }
 
+/** A diagnosis; the first finding is the answer. */
 export interface Why {
-  healthy: boolean;
+  at_ms: number;
+  cause: string;
+  /** That of the first finding; "none" if nothing is wrong. */
+  severity: Severity;
   findings: Finding[];
-  text: string;
-  blind: string[];
+  could_not_see?: string[];
 }

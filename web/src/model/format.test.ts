@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ago, bytes, clock, count, duration, iso, plural, rate, roughly, share, watermarkText } from "./format";
+import { ago, bytes, clock, count, duration, iso, numberText, plural, rate, roughly, share, watermarkText } from "./format";
 
 test.each([
   [0, "0 ms"],
@@ -76,5 +76,12 @@ test.each([
 test("share is a percentage within bounds", () => {
   expect([-5, 0, 344, 1000, 4000].map(share)).toEqual([0, 0, 34, 100, 100]);
 });
+
+test.each([
+  ["gap_ms", 432_000, ["gap", "7 min 12 s"]],
+  ["held_watermark_ms", new Date(2026, 0, 2, 3, 4, 5).getTime(), ["held watermark", "03:04:05.000"]],
+  ["output_watermark", -(2 ** 63), ["output watermark", "none"]],
+  ["open_windows", 1234, ["open windows", "1\u202f234"]],
+] as const)("numberText(%s, %d)", (name, value, want) => expect(numberText(name, value, new Date(2026, 0, 2).getTime())).toEqual(want));
 
 test("plural", () => expect([plural(1, "record"), plural(2, "record")]).toEqual(["1 record", "2 records"]));

@@ -133,6 +133,20 @@ export function share(msPerSecond: number): number {
   return Math.round(Math.min(Math.max(msPerSecond, 0), 1000) / 10);
 }
 
+/** numberText is a number of a diagnosis: its name for people, and its value with a unit. */
+export function numberText(name: string, value: number, now: number): [name: string, value: string] {
+  const unit = name.endsWith("_ms");
+  const label = (unit ? name.slice(0, -3) : name).replaceAll("_", " ");
+  if (Math.abs(value) > 8.64e15) {
+    return [label, value < 0 ? "none" : "end of input"];
+  }
+  if (!unit) {
+    return [label, value < 0 ? String(value) : count(value)];
+  }
+  const isTime = value > 1e11; // 1973; no length of time is as long
+  return [label, isTime ? clock(value, now, true) : duration(value)];
+}
+
 export function plural(n: number, one: string, many = `${one}s`): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Graph, Holder, Split, Vertex, Why } from "../api/types";
+import type { Finding, Graph, Holder, Split, Vertex, Why } from "../api/types";
 import { answer, compareWatermarks, heldPath, inOrder, pathText, splitName, splitStatus, upstreamFirst } from "./path";
 
 const now = 1_000_000_000;
@@ -67,7 +67,10 @@ const split = (more: Partial<Split> = {}): Split => ({
   futureRecords: 0,
   ...more,
 });
-const why = (more: Partial<Why>): Why => ({ healthy: true, findings: [], text: "", blind: [], ...more });
+const finding = (code: string, severity: string, text: string): Finding => ({ code, severity, likely: false, answer: text });
+const why = (f: Finding): Why => ({ at_ms: now, cause: f.code, severity: f.severity, findings: [f] });
+const well = why(finding("none", "none", "Nothing holds event time back."));
+const ill = why(finding("quiet-partition", "stall", "Partition 2 is quiet."));
 
 /** The split that holds, and one that is ahead. */
 const others = [split(), split({ id: "5", partition: 1, watermark: now - 1000 })];
@@ -85,11 +88,11 @@ describe("heldPath", () => {
   test("is stuck when the minimum stands and others are ahead, or the diagnosis says so", () => {
     expect(heldPath(graph({ holder: { ...holder, sinceMs: now - 900 } }), undefined, others)!.stuck).toBe(false);
     expect(heldPath(graph({ holder: { ...holder, sinceMs: now - 12_000 } }), undefined, others)!.stuck).toBe(true);
-    expect(heldPath(graph({ holder: { ...holder, sinceMs: now - 12_000 } }), why({ healthy: true }), others)!.stuck).toBe(false);
+    expect(heldPath(graph({ holder: { ...holder, sinceMs: now - 12_000 } }), well, others)!.stuck).toBe(false);
     const twoAhead = [split(), split({ id: "5", partition: 1, watermark: holder.watermark as number + 2000 })];
     expect(heldPath(graph(), undefined, twoAhead)!.stuck).toBe(false);
     expect(heldPath(graph({ holder: { ...holder, watermark: null } }), undefined, others)!.stuck).toBe(true);
-    expect(heldPath(graph({ holder: { ...holder, sinceMs: now - 900 } }), why({ healthy: false }), others)!.stuck).toBe(true);
+    expect(heldPath(graph({ holder: { ...holder, sinceMs: now - 900 } }), ill, others)!.stuck).toBe(true);
   });
   test("is none while all inputs are level, which of them may be the smallest", () => {
     expect(heldPath(graph(), undefined, [split()])).toBeNull();
@@ -128,9 +131,8 @@ test("splitName falls back to the id", () => {
 describe("answer", () => {
   const waiting = (more: Partial<Holder> = {}): Graph => graph({ holder: { ...holder, path: [holder.path[2]!, holder.path[1]!], ...more } });
   test("is the diagnosis' if it found something", () => {
-    const finding = { code: "quiet-partition", severity: "stall", answer: "Partition 2 is quiet.", culprit: null, numbers: [], ruledOut: [], fixes: [] };
-    expect(answer(graph(), why({ healthy: false, findings: [finding] }), [])).toEqual({ tone: "held", text: "Partition 2 is quiet." });
-    expect(answer(graph(), why({ healthy: false, text: "Something." }), [])).toEqual({ tone: "held", text: "Something." });
+    expect(answer(graph(), ill, [])).toEqual({ tone: "held", text: "Partition 2 is quiet." });
+    expect(answer(graph(), why(finding("window-not-due", "none", "The first window ends at noon.")), [])).toEqual({ tone: "calm", text: "The first window ends at noon." });
   });
   test("is else the holder's", () => {
     const held = { tone: "held", text: "“join” waits for orders-2: no record has come from it for 6 min, so its watermark stands still." };
@@ -149,7 +151,7 @@ describe("answer", () => {
     );
   });
   test("says how a job ended, whatever held it then", () => {
-    expect(answer(graph({ state: "FAILED" }), why({ healthy: false }), []).tone).toBe("failed");
+    expect(answer(graph({ state: "FAILED" }), ill, []).tone).toBe("failed");
     expect(answer(graph({ state: "CANCELED" }), undefined, [])).toEqual({ tone: "ended", text: "The job was cancelled." });
   });
 });

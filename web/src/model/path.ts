@@ -49,6 +49,11 @@ export function compareWatermarks(a: Watermark, b: Watermark): number {
   return x === y ? 0 : x < y ? -1 : 1;
 }
 
+/** healthy reports whether a diagnosis found nothing wrong. */
+export function healthy(why: Why): boolean {
+  return why.severity === "none";
+}
+
 export function finalState(state: string): boolean {
   return ["FINISHED", "CANCELED", "FAILED"].includes(state);
 }
@@ -76,7 +81,7 @@ export function heldPath(graph: Graph, why: Why | undefined, splits: Split[]): H
   }
   const stoodMillis = stood(holder, graph.now);
   const aheadMillis = ahead(graph, splits);
-  const stuck = why?.healthy === false || Math.min(stoodMillis ?? 0, aheadMillis) >= (why ? stuckDiagnosedMillis : stuckMillis);
+  const stuck = (why && !healthy(why)) || Math.min(stoodMillis ?? 0, aheadMillis) >= (why ? stuckDiagnosedMillis : stuckMillis);
   if (!stuck && aheadMillis < levelMillis) {
     return null;
   }
@@ -166,10 +171,14 @@ export function answer(graph: Graph, why: Why | undefined, splits: Split[]): Ans
     case "FAILED":
       return { tone: "failed", text: "The job has failed. The exception says why." };
   }
-  if (why && !why.healthy) {
-    return { tone: "held", text: why.findings[0]?.answer ?? why.text };
+  const found = why?.findings[0];
+  if (found && !healthy(why)) {
+    return { tone: "held", text: found.answer };
   }
   const path = heldPath(graph, why, splits);
+  if (found && !path?.stuck && !["none", "not-enough-evidence"].includes(found.code)) {
+    return { tone: "calm", text: found.answer }; // such as that no window is due yet
+  }
   if (path) {
     return { tone: path.stuck ? "held" : "calm", text: holderText(graph, path, splits) };
   }

@@ -118,7 +118,7 @@ function Frame(props: { view: JobView; tab: Tab; error: Error | undefined; Page:
 function Badge(props: { tab: Tab; view: JobView }) {
   const { view } = props;
   const late = view.graph.vertices.reduce((sum, v) => sum + v.lateDropped, 0);
-  const findings = view.why?.healthy === false ? view.why.findings.length : 0;
+  const findings = view.why?.findings.filter((f) => f.severity !== "none").length ?? 0;
   const n = props.tab === "late" ? late : props.tab === "why" ? findings + view.warnings.length : 0;
   return n > 0 ? <span class="badge">{count(n)}</span> : null;
 }

@@ -3,7 +3,8 @@
 import { useState } from "preact/hooks";
 import { useResource } from "../api/live";
 import type { Finding, PlanWarning, Why } from "../api/types";
-import { Empty, Loaded, Panel, Pill } from "../ui/parts";
+import { numberText } from "../model/format";
+import { Facts, Loaded, Panel, Pill } from "../ui/parts";
 import type { JobView } from "./job";
 
 export function WhyPage(view: JobView) {
@@ -13,17 +14,13 @@ export function WhyPage(view: JobView) {
       <Loaded of={why} absent={"This server does not diagnose jobs. The line above says which watermark is the smallest."}>
         {(data) => (
           <>
-            {data.findings.length === 0 ? (
-              <Panel title="Diagnosis">
-                <Empty>{data.text || "Nothing is wrong with the job's progress."}</Empty>
-              </Panel>
-            ) : (
-              data.findings.map((f, i) => <FindingPanel key={`${f.code}/${i}`} finding={f} />)
-            )}
-            {data.blind.length > 0 && (
+            {data.findings.map((f, i) => (
+              <FindingPanel key={`${f.code}/${i}`} finding={f} now={data.at_ms} />
+            ))}
+            {data.could_not_see && data.could_not_see.length > 0 && (
               <Panel title="What could not be seen">
                 <ul class="plain">
-                  {data.blind.map((b) => (
+                  {data.could_not_see.map((b) => (
                     <li key={b}>{b}</li>
                   ))}
                 </ul>
@@ -37,57 +34,69 @@ export function WhyPage(view: JobView) {
   );
 }
 
+type Fix = NonNullable<Finding["fixes"]>[number];
+
 function severityTone(severity: string): string {
   return { stall: "held", slow: "held", warning: "held", loss: "bad", "wrong-result": "bad", error: "bad" }[severity] ?? "calm";
 }
 
-function FindingPanel(props: { finding: Finding }) {
+function FindingPanel(props: { finding: Finding; now: number }) {
   const { finding } = props;
+  const { why = [], numbers = {}, fixes = [], ruled_out: ruledOut = [], unless = [] } = finding;
   return (
     <Panel
       title={finding.answer}
       class={`finding ${severityTone(finding.severity)}`}
       aside={
-        <>
-          <Pill tone={severityTone(finding.severity)}>{finding.severity}</Pill> <code>{finding.code}</code>
-        </>
+        finding.code !== "none" && (
+          <>
+            {finding.severity !== "none" && <Pill tone={severityTone(finding.severity)}>{finding.severity}</Pill>} <code>{finding.code}</code>
+            {finding.likely && <span class="faint"> likely</span>}
+          </>
+        )
       }
     >
-      {finding.numbers.length > 0 && (
-        <dl class="facts">
-          {finding.numbers.map((n) => (
-            <div key={n.name}>
-              <dt>{n.name}</dt>
-              <dd>
-                {n.value} {n.unit}
-              </dd>
-            </div>
-          ))}
-        </dl>
-      )}
-      {finding.fixes.length > 0 && (
+      {why.map((sentence) => (
+        <p key={sentence} class="because">
+          {sentence}
+        </p>
+      ))}
+      {Object.keys(numbers).length > 0 && <Facts facts={Object.entries(numbers).map(([name, value]) => numberText(name, value, props.now))} />}
+      {fixes.length > 0 && (
         <>
           <h3>What helps</h3>
-          {finding.fixes.map((fix, i) => (
+          {fixes.map((fix, i) => (
             <FixView key={`${fix.code}/${i}`} fix={fix} />
           ))}
         </>
       )}
-      {finding.ruledOut.length > 0 && (
-        <details>
-          <summary>Ruled out</summary>
-          <ul class="plain">
-            {finding.ruledOut.map((r) => (
-              <li key={r}>{r}</li>
-            ))}
-          </ul>
-        </details>
-      )}
+      <Causes title="It could also be" causes={unless.map((u) => [u.code, u.needs])} />
+      <Causes title="Ruled out" causes={ruledOut.map((r) => [r.code, r.because])} />
     </Panel>
   );
 }
 
-function FixView(props: { fix: Finding["fixes"][number] }) {
+function Causes(props: { title: string; causes: [code: string, text: string][] }) {
+  if (props.causes.length === 0) {
+    return null;
+  }
+  return (
+    <details>
+      <summary>
+        {props.title} ({props.causes.length})
+      </summary>
+      <ul class="plain">
+        {props.causes.map(([code, text]) => (
+          <li key={code}>
+            <strong>{code.replaceAll("-", " ")}</strong>: {text}
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+function FixView(props: { fix: Fix }) {
   const { fix } = props;
   const languages = (
     [
@@ -101,7 +110,7 @@ function FixView(props: { fix: Finding["fixes"][number] }) {
   const code = languages[Math.min(chosen, languages.length - 1)]?.[1];
   return (
     <div class="fix">
-      <p class="fix-do">{fix.do || fix.code.replaceAll("-", " ")}</p>
+      <p class="fix-do">{fix.do}</p>
       {languages.length > 1 && (
         <div class="segments" role="group" aria-label="Language">
           {languages.map(([name], i) => (
@@ -127,9 +136,9 @@ function FixView(props: { fix: Finding["fixes"][number] }) {
           </button>
         </div>
       )}
-      {fix.tradeoff && (
+      {fix.costs && (
         <p>
-          <strong>The price:</strong> {fix.tradeoff}
+          <strong>The price:</strong> {fix.costs}
         </p>
       )}
     </div>
