@@ -245,7 +245,8 @@ func someQuiet(t *target, q quiet) []Finding {
 func (t *target) holds(s quietSplit, q quiet, potential Known[int64]) bool {
 	g := &s.src.gen
 	idle := g.idleness()
-	if s.isIdle() || !t.in.OK && !idle.OK {
+	once := t.in.OK && t.in.Value != MinTime && t.v.past == nil && !s.State.OK
+	if s.isIdle() || !idle.OK && (!t.in.OK || once) {
 		return false // it does not count, or nobody can tell whether it does
 	}
 	if idle.OK && idle.Value > 0 && !s.State.OK && !t.pinnedBy(s.src, s.Subtask) {

@@ -367,11 +367,12 @@ func notDue(t *target) (Finding, bool) {
 		every, offset = w.SlideMillis, w.OffsetMillis+w.SizeMillis
 	}
 	end := nextEnd(t.in.Value, every, offset)
-	if w.Kind == Session {
-		end, every = plus(t.in.Value, w.GapMillis), w.GapMillis
-	}
 	started := v.now.AtMillis - v.upMillis()
-	if end-every > started || out.OK && out.Value > 0 {
+	ended := end-every > started
+	if w.Kind == Session { // called for gaps that are longer than the job runs
+		end, ended = plus(t.in.Value, w.GapMillis), false
+	}
+	if ended || out.OK && out.Value > 0 {
 		return Finding{}, false // one has ended since the start
 	}
 	slowest := int64(0)

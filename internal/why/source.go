@@ -297,6 +297,12 @@ type silence struct {
 	atLeast bool
 }
 
+// maybePaused reports whether alignment holds a split, or may do so.
+func (sp split) maybePaused() bool {
+	k := sp.src.gen.strategy
+	return sp.isPaused() || !sp.State.OK && k != nil && k.Alignment != nil
+}
+
 // silent returns for how long a split has had no records, false if it has some or that is
 // unknown.
 func (sp split) silent() (silence, bool) {
@@ -305,7 +311,7 @@ func (sp split) silent() (silence, bool) {
 	if lag.OK && lag.Value > 0 {
 		return silence{}, false
 	}
-	if sp.Unassigned {
+	if sp.Unassigned || !lag.OK && sp.maybePaused() {
 		return silence{}, false
 	}
 	q := silence{drained: lag.OK}

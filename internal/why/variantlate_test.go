@@ -39,6 +39,8 @@ func uploads(partition int32, every, to int64) [][]jsontext.Value {
 
 func lateVariants() []variant {
 	hives := topic("hives", 3, steady(0, 2000), steady(2, 3000))
+	alone := topic("hives", 2, steady(0, 2000))
+	alone.Rows = uploads(1, 2*minute, 40*minute)
 	hives.Rows = uploads(1, 2*minute, 40*minute)
 	shuffled := []scenarios.Series{jittered(steady(0, 1000), 0, -12_000, 0, 0, -4000, 0, 0, 0), jittered(steady(1, 1000), 0, 0, 0, -12_000, 0, 0, 0, 0)}
 	return []variant{
@@ -66,6 +68,32 @@ func lateVariants() []variant {
 			job: job(from("docks", "docks", 2, nil), scenarios.Operator{ID: "stamp", Kind: scenarios.Assign, Partitioning: "hash", Parallelism: 1,
 				Routing: map[string]int{"a": 0, "b": 0}, Inputs: []scenarios.Input{{"docks"}}, Strategy: bounded(2000, 0)}, tumbling("ten", 10_000, "stamp")),
 			want: verdict("strategy-after-source", "loss", scenarios.Culprit{Source: "docks", Topic: "docks", Operator: "stamp", Partitions: []int32{1}}, "move-strategy-to-source"),
+		},
+		{
+			name: "a gateway on a subtask of its own", at: 30*minute + 7000,
+			topics: []scenarios.Topic{alone},
+			job:    job(from("hives", "hives", 2, bounded(5000, 15_000)), tumbling("half", minute/2, "hives")),
+			want:   verdict("idleness-too-short", "loss", scenarios.Culprit{Source: "hives", Topic: "hives", Partitions: []int32{1}, Facts: facts("gap_ms", 2*minute, "idleness_ms", 15_000)}, "raise-idleness"),
+		},
+		{
+			name: "the source has a strategy, and an operator behind it another", at: 15 * minute, needs: "records",
+			topics: []scenarios.Topic{topic("docks", 2, steady(0, 1000), shifted(steady(1, 1000), -3*minute))},
+			job: job(from("docks", "docks", 1, bounded(2000, 0)), scenarios.Operator{ID: "stamp", Kind: scenarios.Assign, Inputs: []scenarios.Input{{"docks"}}, Strategy: bounded(2000, 0)},
+				tumbling("ten", 10_000, "stamp")),
+			want: verdict("strategy-after-source", "loss", scenarios.Culprit{Source: "docks", Topic: "docks", Operator: "stamp", Partitions: []int32{1}}, "move-strategy-to-source"),
+		},
+		{
+			name: "no key leads to one of the generators", at: 10 * minute,
+			topics: []scenarios.Topic{topic("docks", 2, steady(0, 1000, "a"), steady(1, 1000, "b"))},
+			job: job(from("docks", "docks", 2, nil), scenarios.Operator{ID: "stamp", Kind: scenarios.Assign, Partitioning: "hash", Parallelism: 3,
+				Routing: map[string]int{"a": 0, "b": 2}, Inputs: []scenarios.Input{{"docks"}}, Strategy: bounded(2000, 0)}, tumbling("per-minute", minute, "stamp")),
+			want: verdict("strategy-after-source", "stall", scenarios.Culprit{Source: "docks", Topic: "docks", Operator: "stamp", Subtasks: []int{1}}, "move-strategy-to-source"),
+		},
+		{
+			name: "a partition in milliseconds multiplied as seconds", at: 10 * minute,
+			topics: []scenarios.Topic{topic("flow", 2, scaled(steady(0, 2000), 1, 1000), steady(1, 2000))},
+			job:    job(from("flow", "flow", 2, &scenarios.Strategy{Kind: scenarios.Bounded, DelayMillis: 2000, Multiply: 1000}), tumbling("per-minute", minute, "flow")),
+			want:   verdict("timestamps-too-fine", "wrong-result", scenarios.Culprit{Source: "flow", Topic: "flow", Partitions: []int32{1}, Facts: facts("factor", 1000)}, "convert-unit"),
 		},
 		{
 			name: "the wall clock and data of an hour ago", at: 10 * minute, needs: "records",

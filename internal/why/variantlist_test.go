@@ -59,6 +59,19 @@ func quietVariants() []variant {
 			want:   verdict("all-inputs-quiet", "stall", scenarios.Culprit{Source: "bids", Topic: "bids", Partitions: []int32{0, 1}}, "processing-time-timeout"),
 		},
 		{
+			name: "an idle timeout of half an hour does not help yet", at: 20 * minute,
+			topics: []scenarios.Topic{topic("taps", 2, steady(0, 1000), until(steady(1, 1000), 5*minute))},
+			job:    job(from("taps", "taps", 2, bounded(1000, 30*minute)), tumbling("per-minute", minute, "taps")),
+			want:   verdict("quiet-partition", "stall", scenarios.Culprit{Source: "taps", Topic: "taps", Partitions: []int32{1}}, "set-idleness"),
+		},
+		{
+			name: "a filter behind the source lets a partition through, others are silent", at: 20 * minute,
+			topics: []scenarios.Topic{topic("taps", 3, steady(0, 1000), until(steady(1, 1000), 5*minute), until(steady(2, 1000), 5*minute))},
+			job: job(from("taps", "taps", 3, bounded(1000, 0)), scenarios.Operator{ID: "some", Kind: scenarios.Filter, DropKeys: []string{"k9"}, Inputs: []scenarios.Input{{"taps"}}},
+				tumbling("per-minute", minute, "some")),
+			want: verdict("quiet-partition", "stall", scenarios.Culprit{Source: "taps", Topic: "taps", Partitions: []int32{1, 2}}, "set-idleness"),
+		},
+		{
 			name: "a silent partition with idleness is no trouble", at: 20 * minute,
 			topics: []scenarios.Topic{topic("taps", 3, steady(0, 1000), steady(1, 2000), until(steady(2, 1000), 2*minute))},
 			job:    job(from("taps", "taps", 1, bounded(1000, 20_000)), tumbling("per-minute", minute, "taps")),
@@ -197,6 +210,24 @@ func timeVariants() []variant {
 			topics: []scenarios.Topic{topic("bills", 1, steady(0, 2000))},
 			job:    job(from("bills", "bills", 1, bounded(6*hour, 0)), tumbling("per-minute", minute, "bills")),
 			want:   verdict("delay-by-design", "stall", scenarios.Culprit{Source: "bills", Topic: "bills", Facts: facts("delay_ms", 6*hour)}, "lower-bound"),
+		},
+		{
+			name: "a bound as long as three windows, for hours", at: 5 * hour,
+			topics: []scenarios.Topic{topic("bills", 1, steady(0, 10_000))},
+			job:    job(from("bills", "bills", 1, bounded(30*minute, 0)), tumbling("ten", 10*minute, "bills")),
+			want:   verdict("delay-by-design", "none", scenarios.Culprit{Source: "bills"}, "lower-bound"),
+		},
+		{
+			name: "sessions of two hours", at: 40 * minute,
+			topics: []scenarios.Topic{topic("bills", 1, steady(0, 2000))},
+			job:    job(from("bills", "bills", 1, half), scenarios.Operator{ID: "visits", Kind: scenarios.Window, Type: scenarios.Session, GapMillis: 2 * hour, Inputs: []scenarios.Input{{"bills"}}}),
+			want:   verdict("window-not-due", "none", scenarios.Culprit{Operator: "visits"}, "wait"),
+		},
+		{
+			name: "windows of sixty milliseconds", at: 10 * minute,
+			topics: []scenarios.Topic{topic("bills", 1, steady(0, 2000))},
+			job:    job(from("bills", "bills", 1, half), tumbling("tiny", 60, "bills")),
+			want:   verdict("window-definition", "wrong-result", scenarios.Culprit{Operator: "tiny"}, "fix-operator"),
 		},
 		{
 			name: "a window of a day", at: 40 * minute,
