@@ -21,9 +21,9 @@ import (
 	"github.com/lowwater/lowwater/window"
 )
 
-// quietCluster answers as a Flink cluster did whose job has a quiet partition. Between
+// recordedCluster answers as a Flink cluster did whose job has a quiet partition. Between
 // two looks 20 s pass, in which all but that partition goes on.
-func quietCluster(t *testing.T, change func(answers map[string]json.RawMessage)) string {
+func recordedCluster(t *testing.T, change func(answers map[string]json.RawMessage)) string {
 	t.Helper()
 	data, err := os.ReadFile("../../internal/why/collect/flink/testdata/quiet-2.3.0.json")
 	if err != nil {
@@ -86,7 +86,7 @@ func runCLI(t *testing.T, want int, args ...string) (stdout, stderr string) {
 }
 
 func TestWhy(t *testing.T) {
-	url := quietCluster(t, nil)
+	url := recordedCluster(t, nil)
 	out, errs := runCLI(t, exitFindings, "why", "--url", url, "--for=1ms", "--details")
 	for _, want := range []string{"quiet-partition, ", "partition 2", "withIdleness", "quiet_a-2", "seen at "} {
 		if !strings.Contains(out, want) {
@@ -105,14 +105,14 @@ func TestWhy(t *testing.T) {
 
 // TestWhyOneLook: what a look cannot tell is no good news.
 func TestWhyOneLook(t *testing.T) {
-	out, errs := runCLI(t, exitBlind, "why", "--url", quietCluster(t, nil), "--for=0s")
+	out, errs := runCLI(t, exitBlind, "why", "--url", recordedCluster(t, nil), "--for=0s")
 	if !strings.Contains(out, "not-enough-evidence") || errs != "" {
 		t.Errorf("output:\n%s%s", out, errs)
 	}
 }
 
 func TestWhyCannotLook(t *testing.T) {
-	url := quietCluster(t, nil)
+	url := recordedCluster(t, nil)
 	tests := []struct {
 		args []string
 		want string
@@ -131,7 +131,7 @@ func TestWhyCannotLook(t *testing.T) {
 			t.Errorf("lowwater %v: %q, want one line with %q; stdout %q", test.args, errs, test.want, out)
 		}
 	}
-	failed := quietCluster(t, func(answers map[string]json.RawMessage) {
+	failed := recordedCluster(t, func(answers map[string]json.RawMessage) {
 		answers["/jobs/overview"] = bytes.ReplaceAll(answers["/jobs/overview"], []byte("RUNNING"), []byte("FAILED"))
 	})
 	if _, errs := runCLI(t, exitBlind, "why", "--url", failed, "--job=quiet"); !strings.Contains(errs, `job "quiet" is FAILED`) {
@@ -151,7 +151,7 @@ func TestWhyUsage(t *testing.T) {
 // TestWatch: what stays the same is reported once.
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	c := &whyCommand{clusterFlags: clusterFlags{URL: quietCluster(t, nil)}, For: time.Millisecond, Watch: true}
+	c := &whyCommand{clusterFlags: clusterFlags{URL: recordedCluster(t, nil)}, For: time.Millisecond, Watch: true}
 	o, err := c.observer(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestExplain(t *testing.T) {
 }
 
 func TestExplainRunning(t *testing.T) {
-	out, _ := runCLI(t, exitOK, "explain", "--url", quietCluster(t, nil))
+	out, _ := runCLI(t, exitOK, "explain", "--url", recordedCluster(t, nil))
 	if !strings.Contains(out, "source quiet.a, parallelism 2, strategy unknown") || !strings.Contains(out, "No warnings.") {
 		t.Errorf("output:\n%s", out)
 	}
