@@ -71,7 +71,7 @@ var (
 	nextHeading   = regexp.MustCompile(`(?m)^## `)
 	// A line of the budget: a list item or a table row that opens with a module
 	// path and goes on with why it is there.
-	budgetLine = regexp.MustCompile("(?m)^(?:[-*] |\\| )`?([\\w-]+\\.[\\w.-]+/[\\w./-]+)`?[ :|,]*(.*)$")
+	budgetLine = regexp.MustCompile("(?m)^(?:[-*] |\\| )`?([\\w-]+\\.[\\w.-]+(?:/[\\w./-]+)?)`?[ :|,]*(.*)$")
 )
 
 // dependencyBudget compares the direct dependencies with the section

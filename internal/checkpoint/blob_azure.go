@@ -1,0 +1,5 @@
+//go:build lowwater_azure
+
+package checkpoint
+
+import _ "gocloud.dev/blob/azureblob" // for azblob:// addresses

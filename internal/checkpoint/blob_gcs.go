@@ -1,0 +1,5 @@
+//go:build lowwater_gcs
+
+package checkpoint
+
+import _ "gocloud.dev/blob/gcsblob" // for gs:// addresses
