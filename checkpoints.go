@@ -52,6 +52,9 @@ func WithCheckpoints(url string, interval time.Duration, options ...CheckpointOp
 				e.fail("WithCheckpoints: %w", err)
 			}
 		}
+		if o.AlignmentTimeout > 0 && o.MaxConcurrent > 1 {
+			e.fail("WithCheckpoints: AlignedCheckpointTimeout and MaxConcurrentCheckpoints exclude each other: barriers that overtake records must be alone")
+		}
 		e.options.Checkpoints = o
 	}
 }
@@ -106,6 +109,20 @@ func RetainCheckpoints(n int) CheckpointOption {
 	return func(o *job.CheckpointOptions) error {
 		if o.Retain = n; n < 1 {
 			return fmt.Errorf("RetainCheckpoints(%d): must be positive", n)
+		}
+		return nil
+	}
+}
+
+// AlignedCheckpointTimeout sets how long after its trigger a checkpoint waits until its
+// barriers have come to an operator on all channels. After that they overtake the records
+// ahead of them, which become part of the checkpoint, so that back pressure
+// does not hold it up. The default is 0: barriers wait. Operators with a broadcast input
+// always wait, and so do savepoints and the last checkpoint of a job.
+func AlignedCheckpointTimeout(d time.Duration) CheckpointOption {
+	return func(o *job.CheckpointOptions) error {
+		if o.AlignmentTimeout = d; d < 0 {
+			return fmt.Errorf("AlignedCheckpointTimeout(%v): must not be negative", d)
 		}
 		return nil
 	}

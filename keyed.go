@@ -47,6 +47,9 @@ func keyedEdge[K comparable, T any](from port, to *graph.Node, input int, key fu
 		NewWriter: func(_ graph.Partitioning, maxParallelism int) exchange.WriterFactory {
 			return exchange.Hash(key, hash, maxParallelism)
 		},
+		NewStore: func(maxParallelism int) (exchange.Store, error) {
+			return exchange.NewKeyedStore(key, hash, maxParallelism)
+		},
 		Copy: copier[T](),
 	}
 }

@@ -240,6 +240,7 @@ func plainEdge[T any](from port, to *graph.Node, input int, p graph.Partitioning
 	return &graph.Edge{
 		From: from.node, Output: from.output, To: to, Input: input,
 		Partitioning: p, NewWriter: newWriter[T], Copy: copier[T](),
+		NewStore: func(int) (exchange.Store, error) { return exchange.NewStore[T]() },
 	}
 }
 

@@ -83,4 +83,8 @@ type SubtaskCheckpoint struct {
 	// last barrier, Sync how long the subtask stood still, Async the writing after it.
 	StartDelay, Alignment, Sync, Async time.Duration
 	StateBytes, WrittenBytes           int64
+	// Unaligned says that the barrier overtook records, OvertakenRecords of them, which
+	// are part of the checkpoint.
+	Unaligned        bool
+	OvertakenRecords int64
 }

@@ -14,11 +14,17 @@ var ErrCancelled = errors.New("job cancelled")
 // between them.
 const DefaultCredits = 4
 
+// overdraft is how many messages a sender may send on one channel without a credit: a
+// barrier, and the records kept ahead of it. They are paid for by the next credits that
+// come back.
+const overdraft = 2
+
 // Channel connects one sending subtask with one receiving subtask.
 type Channel struct {
 	credits atomic.Int32
 	index   int32
 	queue   chan Message
+	inbox   *Inbox
 	// wake is the sender's, shared by all its channels.
 	wake chan<- struct{}
 }
@@ -28,10 +34,23 @@ func (c *Channel) trySend(m Message) bool {
 	if !c.hasCredit() {
 		return false
 	}
+	c.put(m)
+	return true
+}
+
+// overdraw sends m also without a credit, if the overdraft is not used up.
+func (c *Channel) overdraw(m Message) bool {
+	if c.credits.Load() <= -overdraft {
+		return false
+	}
+	c.put(m)
+	return true
+}
+
+func (c *Channel) put(m Message) {
 	c.credits.Add(-1)
 	m.Channel = c.index
 	c.queue <- m // has room: the queue holds all credits of all its channels
-	return true
 }
 
 // hasCredit is stable for the sender: only the sender takes credits.
@@ -41,14 +60,17 @@ func (c *Channel) hasCredit() bool { return c.credits.Load() > 0 }
 type Inbox struct {
 	queue    chan Message
 	channels []*Channel
+	// announced is the latest barrier that a sender has put into the queue.
+	announced atomic.Pointer[Barrier]
+	barrier   chan struct{}
 }
 
 // NewInbox returns an inbox with one channel per sender, each with the given
 // number of credits.
 func NewInbox(senders, credits int) *Inbox {
-	in := &Inbox{queue: make(chan Message, senders*credits)}
+	in := &Inbox{queue: make(chan Message, senders*(credits+overdraft)), barrier: make(chan struct{}, 1)}
 	for i := range senders {
-		c := &Channel{index: int32(i), queue: in.queue}
+		c := &Channel{index: int32(i), queue: in.queue, inbox: in}
 		c.credits.Store(int32(credits))
 		in.channels = append(in.channels, c)
 	}
@@ -60,6 +82,21 @@ func (in *Inbox) Channel(i int) *Channel { return in.channels[i] }
 
 // Channels returns the number of channels.
 func (in *Inbox) Channels() int { return len(in.channels) }
+
+// Announced returns the latest barrier that has been sent to this inbox, which may still
+// be behind other messages in it; nil before the first.
+func (in *Inbox) Announced() *Barrier { return in.announced.Load() }
+
+// Barrier delivers when Announced may have changed.
+func (in *Inbox) Barrier() <-chan struct{} { return in.barrier }
+
+func (in *Inbox) announce(b *Barrier) {
+	in.announced.Store(b)
+	select {
+	case in.barrier <- struct{}{}:
+	default:
+	}
+}
 
 // C delivers the messages of all channels, each channel's in order.
 func (in *Inbox) C() <-chan Message { return in.queue }
@@ -116,6 +153,18 @@ func (o *Outbox) Available() bool {
 
 // Wake delivers when a channel without credit got one.
 func (o *Outbox) Wake() <-chan struct{} { return o.wake }
+
+// sendNow sends m without waiting for a credit, unless earlier ones that did so are still
+// on the channel.
+func (o *Outbox) sendNow(c *Channel, m Message) error {
+	if m.Barrier != nil {
+		c.inbox.announce(m.Barrier)
+	}
+	if c.overdraw(m) {
+		return nil
+	}
+	return o.send(c, m)
+}
 
 // send blocks until m is sent or the job is cancelled.
 func (o *Outbox) send(c *Channel, m Message) error {

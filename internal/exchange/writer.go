@@ -10,7 +10,8 @@ type Writer interface {
 	// Write takes ownership of p and sends its records on, each to the
 	// channels the partitioner picks. It may keep a partial batch.
 	Write(p Payload) error
-	// Broadcast sends what is kept, then m, to every channel.
+	// Broadcast sends what is kept, then m, to every channel. A barrier, and what is kept
+	// ahead of it, does not wait for credit.
 	Broadcast(m Message) error
 	// Flush sends what is kept where a credit is at hand.
 	Flush() error
@@ -50,7 +51,9 @@ func newLanes[B batch](out *Outbox, channels []*Channel) lanes[B] {
 	return l
 }
 
-func (l *lanes[B]) sendPending(i int) error {
+func (l *lanes[B]) sendPending(i int) error { return l.sendPendingBy(l.out.send, i) }
+
+func (l *lanes[B]) sendPendingBy(send func(*Channel, Message) error, i int) error {
 	var none B
 	ln := &l.lanes[i]
 	if ln.pending == none {
@@ -58,15 +61,19 @@ func (l *lanes[B]) sendPending(i int) error {
 	}
 	p := ln.pending
 	ln.pending = none
-	return l.out.send(ln.channel, Message{Kind: Records, Payload: p})
+	return send(ln.channel, Message{Kind: Records, Payload: p})
 }
 
 func (l *lanes[B]) Broadcast(m Message) error {
+	send := l.out.send
+	if m.Kind == BarrierKind {
+		send = l.out.sendNow
+	}
 	for i := range l.lanes {
-		if err := l.sendPending(i); err != nil {
+		if err := l.sendPendingBy(send, i); err != nil {
 			return err
 		}
-		if err := l.out.send(l.lanes[i].channel, m); err != nil {
+		if err := send(l.lanes[i].channel, m); err != nil {
 			return err
 		}
 	}

@@ -49,6 +49,9 @@ type Edge struct {
 	Partitioning Partitioning
 	// NewWriter builds the edge's partitioner once Partitioning is resolved.
 	NewWriter func(p Partitioning, maxParallelism int) exchange.WriterFactory
+	// NewStore builds what stores the edge's records in a checkpoint, for barriers that
+	// overtake them. It fails if their type cannot be stored.
+	NewStore func(maxParallelism int) (exchange.Store, error)
 	// Copy duplicates a batch of this edge's type for a second consumer.
 	Copy func(exchange.Payload) exchange.Payload
 }

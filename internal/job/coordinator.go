@@ -233,7 +233,10 @@ func (c *coordinator) trigger(q *request) {
 	now := time.Now()
 	id := c.job.next()
 	c.triggeredAt = now
-	b := &exchange.Barrier{Checkpoint: id, Triggered: now, Stop: q.stop, AlignmentTimeout: c.options.AlignmentTimeout}
+	b := &exchange.Barrier{Checkpoint: id, Triggered: now, Stop: q.stop}
+	if q.kind == checkpoint.KindCheckpoint && !q.stop && !q.final {
+		b.AlignmentTimeout = c.options.AlignmentTimeout
+	}
 	a := &attempt{request: q, barrier: b, left: map[*runningTask]bool{}, report: c.report(q, b)}
 	a.ctx, a.cancel = context.WithCancelCause(c.run.ctx)
 	var err error

@@ -2,6 +2,7 @@ package job
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/graph"
@@ -33,7 +34,13 @@ func (r *run) deploy() error {
 				if t.isSource {
 					cfg.Splits, cfg.NoMoreSplits = r.source(v.Head()).owned[i], v.Head().Source.Bounded
 				} else {
-					cfg.Inbox, cfg.Logical = inboxes[v][i].inbox, inboxes[v][i].logical
+					in := inboxes[v][i]
+					cfg.Inbox, cfg.Logical, cfg.EdgeOf = in.inbox, in.logical, in.edgeOf
+					if r.coordinator != nil {
+						var err error
+						cfg.Edges, err = r.inputEdges(v)
+						errs = append(errs, err)
+					}
 				}
 				return cfg
 			})
@@ -65,17 +72,37 @@ func (r *run) restoreNodes(t *runningTask, cfg *task.Config) error {
 	return nil
 }
 
+// inputEdges describes the network edges into a vertex for one subtask.
+func (r *run) inputEdges(v *graph.Vertex) (edges []task.InputEdge, err error) {
+	for _, e := range v.Inputs {
+		edge := task.InputEdge{Name: fmt.Sprintf("%d/%s/%s", e.Input, e.From.StateID(), e.Output), Input: e.Input}
+		if e.Partitioning != graph.Broadcast {
+			if edge.Store, err = e.NewStore(e.To.MaxParallelism); err != nil {
+				edge.Store = nil
+				if r.job.options.Checkpoints.AlignmentTimeout > 0 {
+					return nil, fmt.Errorf("records on their way from operator %q to %q cannot be stored, as AlignedCheckpointTimeout asks: %w",
+						e.From.Label(), e.To.Label(), err)
+				}
+			}
+		}
+		edges = append(edges, edge)
+	}
+	return edges, nil
+}
+
 // inbox is the receiving end of one subtask, with the place of each channel.
 type inbox struct {
 	inbox   *exchange.Inbox
 	logical []int
+	// edgeOf is the place of each channel's edge in the vertex's Inputs.
+	edgeOf []int
 	// first is the number of the first channel of each network edge.
 	first map[*graph.NetworkEdge]int
 }
 
 func newInbox(v *graph.Vertex, subtask, credits int) *inbox {
 	in := &inbox{first: map[*graph.NetworkEdge]int{}}
-	for _, e := range v.Inputs {
+	for i, e := range v.Inputs {
 		in.first[e] = len(in.logical)
 		senders := e.FromVertex.Parallelism
 		if e.Partitioning == graph.Forward {
@@ -83,6 +110,7 @@ func newInbox(v *graph.Vertex, subtask, credits int) *inbox {
 		}
 		for range senders {
 			in.logical = append(in.logical, e.Input)
+			in.edgeOf = append(in.edgeOf, i)
 		}
 	}
 	in.inbox = exchange.NewInbox(len(in.logical), credits)

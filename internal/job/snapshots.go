@@ -150,6 +150,7 @@ func (a *attempt) acknowledged(e acknowledged) {
 		Ack:        time.Now(),
 		StartDelay: e.times.StartDelay, Alignment: e.times.Alignment, Sync: e.times.Sync, Async: e.times.Async,
 		StateBytes: e.segment.Size, WrittenBytes: e.segment.Size,
+		Unaligned: e.times.Overtaken, OvertakenRecords: e.times.OvertakenRecords,
 	}
 	a.report.LastAck = s.Ack
 	a.report.StateBytes += s.StateBytes

@@ -34,7 +34,7 @@ func (a *alignment) holds(m exchange.Message) bool {
 
 // next returns a message that was set aside and need not wait any longer.
 func (a *alignment) next() (m exchange.Message, ok bool) {
-	for i, m := range a.aside {
+	for i, m := range a.aside { // few: no more than the channels have credits
 		if a.barrier == nil || !a.blocked[m.Channel] {
 			a.aside = slices.Delete(a.aside, i, i+1)
 			return m, true
@@ -81,5 +81,17 @@ func (a *alignment) end(checkpoint int64) {
 	if a.barrier != nil && a.barrier.Checkpoint <= checkpoint {
 		clear(a.blocked)
 		a.barrier, a.arrived = nil, 0
+	}
+}
+
+// drain sets aside all that is in the inbox.
+func (a *alignment) drain(inbox *exchange.Inbox) {
+	for {
+		select {
+		case m := <-inbox.C():
+			a.aside = append(a.aside, m)
+		default:
+			return
+		}
 	}
 }

@@ -46,6 +46,10 @@ type Times struct {
 	// Sync is how long the task stood still, Async how long its snapshot was written
 	// in the background.
 	Sync, Async time.Duration
+	// Overtaken says that the barrier did not wait for all channels, OvertakenRecords how
+	// many records it has overtaken.
+	Overtaken        bool
+	OvertakenRecords int64
 }
 
 // eventTimePart is the part, of the head operator, that holds the task's event time.
@@ -93,6 +97,9 @@ func (t *Task) heed() error {
 	t.notices.mu.Unlock()
 	if t.input != nil {
 		t.input.alignment.end(aborted)
+	}
+	if r := t.recording; r != nil && r.barrier.Checkpoint <= aborted {
+		t.endRecording(errNotRecorded)
 	}
 	if completed <= t.completed {
 		return nil
@@ -146,6 +153,9 @@ func (t *Task) barrier(m exchange.Message) error {
 // behind can begin.
 func (t *Task) takeCheckpoint(b *exchange.Barrier, aligned time.Duration) error {
 	began := time.Now()
+	if r := t.recording; r != nil && r.barrier != b {
+		t.endRecording(errNotRecorded)
+	}
 	t.awaitWritten()
 	for _, l := range t.chain.links {
 		if p, ok := is[operator.BeforeBarrier](t, l); ok {
@@ -174,18 +184,24 @@ func (t *Task) takeCheckpoint(b *exchange.Barrier, aligned time.Duration) error 
 func (t *Task) snapshot(b *exchange.Barrier, times Times, began time.Time) error {
 	s, err := t.cfg.Checkpoints.Begin(b)
 	if err != nil || s == nil {
+		t.endRecording(errNotRecorded)
 		return nil // the coordinator knows
 	}
 	var later []func(context.Context) error
 	err = t.snapshotAll(s, func(f func(context.Context) error) { later = append(later, f) })
 	times.Sync = time.Since(began)
-	written := make(chan struct{})
+	written, overtaken := make(chan struct{}), t.recording
 	t.written = written
 	go func() {
 		defer close(written)
 		began := time.Now()
 		for _, f := range later {
 			err = errors.Join(err, runLater(s.Context(), f, err))
+		}
+		if overtaken != nil {
+			<-overtaken.done
+			err = errors.Join(err, overtaken.err)
+			times.Overtaken, times.OvertakenRecords = true, overtaken.records
 		}
 		times.Async = time.Since(began)
 		s.Done(err, times)
@@ -223,11 +239,20 @@ func (t *Task) snapshotAll(s Snapshot, later func(func(context.Context) error)) 
 		if err == nil && i == 0 {
 			err = t.writeEventTime(w)
 		}
+		if err == nil && i == 0 && t.recording != nil {
+			err = t.recording.begin(w)
+		}
 		if err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// endWriting ends all work on snapshots, when the task ends.
+func (t *Task) endWriting() {
+	t.endRecording(errNotRecorded)
+	t.awaitWritten()
 }
 
 // awaitWritten waits until the last snapshot has been written.

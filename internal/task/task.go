@@ -48,6 +48,9 @@ type Config struct {
 	// logical input that each channel of the inbox belongs to.
 	Inbox   *exchange.Inbox
 	Logical []int
+	// Edges are the network edges into the head; EdgeOf names that of each channel.
+	Edges  []InputEdge
+	EdgeOf []int
 	// Splits are what a source reads from the start; NoMoreSplits says that there
 	// will never be others.
 	Splits       []connector.Split
@@ -77,13 +80,21 @@ type Task struct {
 	stopped, silent bool
 	// draining ends a source as if its input had ended.
 	draining bool
-	opened          int
+	opened   int
 
 	notices   notices
 	completed int64
 	released  bool
 	// written is closed when the last snapshot has been written, nil if there is none.
 	written chan struct{}
+	// recording is under way behind a barrier that has overtaken records, nil if none
+	// is. awaited is the barrier that the clock has been set for.
+	recording *recording
+	awaited   *exchange.Barrier
+	// inFlight is what the checkpoint has of records that a barrier overtook.
+	inFlight []restoredEdge
+	// announced delivers when a barrier is in the inbox.
+	announced <-chan struct{}
 }
 
 // mailboxSize is how many posts may wait. Posts come from coordinators, a few a
@@ -219,7 +230,7 @@ func (t *Task) Run() (err error) {
 	t.meter.start()
 	defer t.meter.stop()
 	defer func() { err = t.close(err) }()
-	defer t.awaitWritten()
+	defer t.endWriting()
 	defer func() {
 		if v := recover(); v != nil {
 			err = t.blame(operator.NewPanic(v))
@@ -231,10 +242,14 @@ func (t *Task) Run() (err error) {
 	if err := t.restoreEventTime(); err != nil {
 		return err
 	}
+	t.claimInFlight()
 	if t.cfg.Opened != nil {
 		if err := t.cfg.Opened(); err != nil {
 			return err
 		}
+	}
+	if err := t.processInFlight(); err != nil {
+		return err
 	}
 	run := t.runInput
 	if t.source != nil {
@@ -365,6 +380,12 @@ func (t *Task) runInput() (drained bool, err error) {
 		if err := t.serve(); err != nil {
 			return false, err
 		}
+		if b := t.dueBarrier(); b != nil {
+			if err := t.overtake(b); err != nil {
+				return false, err
+			}
+			continue
+		}
 		if !t.outbox.Available() {
 			if err := t.wait(softBackPressured, nil, nil); err != nil {
 				return false, err
@@ -376,7 +397,7 @@ func (t *Task) runInput() (drained bool, err error) {
 		} else {
 			select {
 			case m := <-in.inbox.C():
-				err = t.receive(m)
+				err = t.arrive(m)
 			default:
 				err = t.wait(idle, in.inbox.C(), nil)
 			}
@@ -388,6 +409,15 @@ func (t *Task) runInput() (drained bool, err error) {
 	return in.drained, nil
 }
 
+// arrive takes a message from the inbox.
+func (t *Task) arrive(m exchange.Message) error {
+	if t.recording != nil {
+		t.recordIfAhead(m)
+	}
+	return t.receive(m)
+}
+
+// receive processes a message from the inbox, or one that was set aside.
 func (t *Task) receive(m exchange.Message) error {
 	if t.input.alignment.holds(m) {
 		return nil
@@ -455,9 +485,11 @@ func (t *Task) wait(why state, in <-chan exchange.Message, available <-chan stru
 		return t.clock.fire()
 	case <-t.outbox.Wake():
 		return nil
+	case <-t.announced:
+		return nil
 	case m := <-in:
 		t.meter.enter(busy)
-		return t.receive(m)
+		return t.arrive(m)
 	case <-available:
 		return nil
 	}
