@@ -186,7 +186,7 @@ func (r *Reading) perSecond(now, before int64) float64 {
 	if elapsed <= 0 || r.Status.Life.State.Ended() {
 		return 0
 	}
-	return float64(now-before) / elapsed
+	return max(0, float64(now-before)) / elapsed // counts begin anew when the job restarts
 }
 
 // millisPerSecond is perSecond for a time: milliseconds of each second, 0 to 1000.
