@@ -97,7 +97,7 @@ func (c *whyCommand) Run(stdout io.Writer) error {
 		return err
 	}
 	switch f := d.Answer(); {
-	case f.Code == why.NotEnoughEvidence:
+	case f.Code == why.NotEnoughEvidence && f.Severity == why.Fine:
 		return &exitError{code: exitBlind}
 	case f.Severity != why.Fine:
 		return &exitError{code: exitFindings}

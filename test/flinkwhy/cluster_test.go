@@ -175,10 +175,10 @@ func (c *cluster) createTopic(name string, partitions int32) {
 	})
 }
 
-// send writes a record "time key". It does not wait.
+// send writes a record, as WhyJob reads it. It does not wait.
 func (c *cluster) send(topic string, partition int32, time int64, key string) {
 	c.client.Produce(context.Background(), &kgo.Record{
-		Topic: c.topic(topic), Partition: partition, Key: []byte(key), Value: fmt.Appendf(nil, "%d %s", time, key),
+		Topic: c.topic(topic), Partition: partition, Key: []byte(key), Value: fmt.Appendf(nil, `{"t":%d,"k":"%s"}`, time, key),
 	}, nil)
 }
 

@@ -19,7 +19,7 @@ import org.apache.flink.util.Collector;
 /**
  * Counts records by key in windows, in as many wrong ways as its arguments say: --name value.
  *
- * <p>Values of the topics are "time key". With several topics the streams are united, or
+ * <p>Values of the topics are {"t":time,"k":"key"}. With several topics the streams are united, or
  * connected if --connect is given. --strategy says where watermarks are made: source, after, none;
  * the source of the topic --without makes none.
  */
@@ -59,7 +59,7 @@ public class WhyJob {
       }
     }
     SingleOutputStreamOperator<String> counts =
-        all.keyBy(s -> s.split(" ")[1])
+        all.keyBy(s -> s.substring(s.lastIndexOf(':')))
             .window(TumblingEventTimeWindows.of(Duration.ofMillis(Long.parseLong(o.getOrDefault("window", "5000")))))
             .process(new Count());
     if (!o.containsKey("unnamed")) {
@@ -72,7 +72,7 @@ public class WhyJob {
   private static WatermarkStrategy<String> strategy(Map<String, String> o) {
     WatermarkStrategy<String> s =
         WatermarkStrategy.<String>forBoundedOutOfOrderness(Duration.ofMillis(Long.parseLong(o.getOrDefault("bound", "1000"))))
-            .withTimestampAssigner((value, kafka) -> Long.parseLong(value.split(" ")[0]));
+            .withTimestampAssigner((value, kafka) -> Long.parseLong(value.substring(5, value.indexOf(','))));
     if (o.containsKey("idle")) {
       s = s.withIdleness(Duration.ofMillis(Long.parseLong(o.get("idle"))));
     }

@@ -27,6 +27,9 @@ type Collector struct {
 	plan     detail
 	evidence why.Evidence
 	ids      map[string][]string // metric ids by vertex
+	// emitLags are how far the newest records of the sources were behind the clock at the
+	// last look.
+	emitLags map[string]int64
 	unseen   []string
 }
 
@@ -113,6 +116,7 @@ func (c *Collector) Look(ctx context.Context) error {
 		v.add(n.ID, values)
 	}
 	s := v.finish()
+	c.emitLags = v.emitLags
 	s.AtMillis = at
 	if c.own != nil {
 		c.own.rename(&s)
@@ -209,31 +213,49 @@ func (c *Collector) infer() {
 		c.evidence.Means.SplitGauges = c.evidence.Means.SplitGauges || sp.Watermark.OK
 	}
 	if n := len(c.evidence.History); n > 1 {
-		lastReads(&c.evidence.History[n-2], s)
+		lastReads(&c.evidence.History[n-2], s, c.emitLags)
 	}
 }
 
 // lastReads infers when splits had their last record that have had none between two
 // snapshots and have been read to their end. Nobody tells; it is taken that their records
-// were as fresh as those of the source's foremost split are.
-func lastReads(before, now *why.Snapshot) {
-	foremost := map[string]int64{}
-	for _, sp := range now.Splits {
-		most, ok := foremost[sp.Source]
-		if w := sp.Watermark; w.OK && w.Value != why.MaxTime && (!ok || w.Value > most) {
-			foremost[sp.Source] = w.Value
+// were as fresh as the newest of the source are, of which emitLags say how far they are
+// behind the clock. Without gauges of splits, a subtask whose watermark stands still is
+// held by those of its splits that stand still.
+func lastReads(before, now *why.Snapshot, emitLags map[string]int64) {
+	newest := map[string]int64{}
+	see := func(source string, t why.Known[int64]) {
+		if most, ok := newest[source]; t.OK && t.Value != why.MaxTime && (!ok || t.Value > most) {
+			newest[source] = t.Value
 		}
+	}
+	held := map[place]why.Known[int64]{}
+	for _, sub := range now.Subtasks {
+		see(sub.Operator, sub.OutputWatermark)
+		if w := sub.OutputWatermark; slices.ContainsFunc(before.Subtasks, func(b why.Subtask) bool {
+			return b.Operator == sub.Operator && b.Index == sub.Index && b.OutputWatermark == w
+		}) {
+			held[place{sub.Operator, sub.Index}] = w
+		}
+	}
+	for _, sp := range now.Splits {
+		see(sp.Source, sp.Watermark)
+	}
+	for source, lag := range emitLags {
+		see(source, why.Know(now.AtMillis-lag))
 	}
 	for i := range now.Splits {
 		sp := &now.Splits[i]
 		still := slices.ContainsFunc(before.Splits, func(b why.Split) bool {
 			return b.Source == sp.Source && filtered(b.Topic) == filtered(sp.Topic) && b.Partition == sp.Partition && b.PositionOffset.OK && b.PositionOffset == sp.PositionOffset
 		})
-		ahead := foremost[sp.Source]
-		if !still || sp.LastReadMillis.OK || sp.Lag != why.Know[int64](0) || !sp.Watermark.OK || sp.Watermark.Value == why.MinTime || sp.Watermark.Value >= ahead {
-			continue
+		w := sp.Watermark
+		if !w.OK {
+			w = held[place{sp.Source, sp.Subtask.Or(-1)}]
 		}
-		sp.LastReadMillis = why.Know(min(now.AtMillis-(ahead-sp.Watermark.Value), before.AtMillis))
+		if ahead := newest[sp.Source] - w.Value; still && !sp.LastReadMillis.OK && sp.Lag == why.Know[int64](0) && w.OK && w.Value != why.MinTime && ahead > 0 {
+			sp.LastReadMillis = why.Know(min(now.AtMillis-ahead, before.AtMillis))
+		}
 	}
 }
 

@@ -214,7 +214,7 @@ func TestLastReads(t *testing.T) {
 	now := &why.Snapshot{AtMillis: 1_000_000, Splits: []why.Split{
 		split(0, 60, 995_000, 0), split(1, 7, 400_000, 0), split(2, 8, 401_000, 0), split(3, 7, 400_000, 9), split(4, 7, why.MinTime, 0), split(5, 7, 994_000, 0),
 	}}
-	lastReads(before, now)
+	lastReads(before, now, nil)
 	var got []why.Known[int64]
 	for _, sp := range now.Splits {
 		got = append(got, sp.LastReadMillis)
@@ -222,6 +222,29 @@ func TestLastReads(t *testing.T) {
 	want := []why.Known[int64]{{}, k(405_000), {}, {}, {}, k(990_000)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("last reads (-want +got):\n%s", diff)
+	}
+}
+
+// TestLastReadsWithoutGauges: the same from the watermark of the subtask and the lag of
+// the newest record.
+func TestLastReadsWithoutGauges(t *testing.T) {
+	k := why.Know[int64]
+	at := func(millis, position int64) *why.Snapshot {
+		return &why.Snapshot{
+			AtMillis: millis, Subtasks: []why.Subtask{{Operator: "s", OutputWatermark: k(400_000)}},
+			Splits: []why.Split{
+				{Source: "s", Topic: "t", Subtask: why.Know(0), PositionOffset: k(7), Lag: k(0)},
+				{Source: "s", Topic: "t", Partition: 1, Subtask: why.Know(0), PositionOffset: k(position), Lag: k(0)},
+			},
+		}
+	}
+	now := at(1_000_000, 60)
+	lastReads(at(990_000, 50), now, map[string]int64{"s": 1000})
+	if got := now.Splits[0].LastReadMillis; got != k(401_000) {
+		t.Errorf("the silent partition: %+v, want 401000", got)
+	}
+	if got := now.Splits[1].LastReadMillis; got.OK {
+		t.Errorf("the other: %+v, want unknown", got)
 	}
 }
 

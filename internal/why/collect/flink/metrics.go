@@ -76,7 +76,7 @@ func (m metricID) wanted() bool {
 	}
 	switch m.metric {
 	case "currentInputWatermark", "currentOutputWatermark", "numRecordsIn", "numRecordsOut", "numLateRecordsDropped",
-		"pendingRecords", "sourceIdleTime", "watermarkAlignmentDrift", "watermarkLag", "currentEmitEventTimeLag":
+		"pendingRecords", "currentEmitEventTimeLag":
 		return true
 	}
 	if _, ok := inputNumber(m.metric); ok {
@@ -87,7 +87,7 @@ func (m metricID) wanted() bool {
 	}
 	_, gauge, ok := splitGauge(m.metric)
 	switch gauge {
-	case "currentWatermark", "activeTimeMsPerSecond", "idleTimeMsPerSecond", "pausedTimeMsPerSecond", "accumulatedIdleTimeMs":
+	case "currentWatermark", "activeTimeMsPerSecond", "idleTimeMsPerSecond", "pausedTimeMsPerSecond":
 		return ok
 	}
 	return false

@@ -17,6 +17,7 @@ type snapshot struct {
 	tasks    map[vertexTask]*why.Task
 	taskIn   map[vertexTask]why.Known[int64]
 	pending  map[place]int64
+	emitLags map[string]int64
 	// sends are the operators that others are behind.
 	sends map[string]bool
 }
@@ -43,7 +44,7 @@ func newSnapshot(operators []why.Operator) *snapshot {
 	s := &snapshot{
 		operators: operators, byName: map[vertexName]*why.Operator{}, subtasks: map[place]*why.Subtask{},
 		splits: map[splitPlace]*why.Split{}, tasks: map[vertexTask]*why.Task{}, taskIn: map[vertexTask]why.Known[int64]{},
-		pending: map[place]int64{}, sends: map[string]bool{},
+		pending: map[place]int64{}, emitLags: map[string]int64{}, sends: map[string]bool{},
 	}
 	for i := range operators {
 		o := &operators[i]
@@ -118,6 +119,10 @@ func (s *snapshot) addOperator(at place, name string, n int64) {
 		sub.LateDropped = why.Know(n)
 	case "pendingRecords":
 		s.pending[at] = n
+	case "currentEmitEventTimeLag":
+		if least, ok := s.emitLags[at.operator]; n >= 0 && (!ok || n < least) { // -1: no record yet
+			s.emitLags[at.operator] = n
+		}
 	default:
 		s.addDetail(at, sub, name, n)
 	}

@@ -209,6 +209,9 @@ func (l *look) offsets(ctx context.Context) {
 // what Kafka says now: its numbers are older.
 func (l *look) offsetsOf(sp *why.Split, start, end int64) {
 	sp.EndOffset = why.Know(end)
+	if start == end && !sp.PositionOffset.OK {
+		sp.PositionOffset = why.Know(end) // there is nothing to read
+	}
 	switch {
 	case end == 0:
 		sp.LastAppendMillis, sp.LastRecordMillis, sp.LastPayloadMillis = why.Know(why.Never), why.Know(why.MinTime), why.Know(why.MinTime)

@@ -72,7 +72,7 @@ func TestLook(t *testing.T) {
 	if read.EndOffset != k(23) || read.LastAppendMillis != k(base+51_000) || read.LastRecordMillis != k(base+51_000) || read.LastPayloadMillis.OK {
 		t.Errorf("partition 0: %+v", read)
 	}
-	if empty.EndOffset != k(0) || empty.LastAppendMillis != k(why.Never) || empty.LastPayloadMillis != k(why.MinTime) || empty.Profile != nil {
+	if empty.EndOffset != k(0) || empty.LastAppendMillis != k(why.Never) || empty.LastPayloadMillis != k(why.MinTime) || empty.PositionOffset != k(0) || empty.Profile != nil {
 		t.Errorf("partition 1, which is empty: %+v", empty)
 	}
 	want := &why.Profile{
