@@ -55,7 +55,7 @@ type Snapshot struct {
 
 // blocks is something that is written block by block.
 type blocks interface {
-	// next writes the next block, and reports whether there was one. A block is small
+	// next writes the next block, and reports whether there may be more. A block is small
 	// enough for the subtask to wait for it.
 	next() (bool, error)
 }
@@ -145,10 +145,6 @@ func (s *Snapshot) Start() { s.w.Later(s.write) }
 func (s *Snapshot) write(ctx context.Context) error {
 	var entries encodedEntries
 	for more := true; more; {
-		// A mutex would let this goroutine in again and again while the subtask wakes.
-		for s.wanted.Load() {
-			runtime.Gosched()
-		}
 		var err error
 		if more, err = s.writeBlock(ctx.Err(), &entries); err != nil {
 			return err
@@ -170,7 +166,10 @@ func (s *Snapshot) write(ctx context.Context) error {
 // writeBlock encodes the next block, or ends the snapshot if it was given up, and takes the
 // entries that are to be put into parts now. It reports whether there may be more.
 func (s *Snapshot) writeBlock(givenUp error, entries *encodedEntries) (more bool, err error) {
-	s.mu.Lock()
+	// The subtask goes first, and never has to wake this goroutine.
+	for s.wanted.Load() || !s.mu.TryLock() {
+		runtime.Gosched()
+	}
 	defer s.mu.Unlock()
 	switch {
 	case s.err != nil:
@@ -224,15 +223,24 @@ func (s *Snapshot) Before(write func() error) {
 // by other ways than those that write first.
 func (s *Snapshot) Over() bool { return s.over.Load() }
 
-// lock locks mu for the subtask.
+// lock locks mu for the subtask. The goroutine lets go of it soon: waking up takes longer
+// than to wait for that, unless it does not run at all.
 func (s *Snapshot) lock() {
 	if s.mu.TryLock() {
 		return
 	}
 	s.wanted.Store(true)
+	defer s.wanted.Store(false)
+	for range lockAttempts {
+		if s.mu.TryLock() {
+			return
+		}
+	}
 	s.mu.Lock()
-	s.wanted.Store(false)
 }
+
+// lockAttempts is about how many attempts take some microseconds.
+const lockAttempts = 1000
 
 // supersede ends a snapshot that is not over because the next one begins.
 func (s *Snapshot) supersede() {

@@ -49,7 +49,7 @@ func (s *Snapshot) table[K comparable, V any](t *Table[K, V], from int, write fu
 	s.blocks = append(s.blocks, m)
 }
 
-// next writes what is left of 64 entries.
+// next writes what is left of 64 entries, or some of it if the subtask wants to go on.
 func (m *tableImage[K, V]) next() (bool, error) {
 	if m.word == len(m.written) {
 		return false, nil
@@ -57,11 +57,17 @@ func (m *tableImage[K, V]) next() (bool, error) {
 	w := &m.written[m.word]
 	done, first := w.Load(), uint32(m.word)*64
 	for i := max(first, m.from); i < min(first+64, m.to); i++ {
-		if done>>(i&63)&1 != 0 {
+		bit := uint64(1) << (i & 63)
+		if done&bit != 0 {
 			continue
 		}
 		if err := m.write(m.entry(i)); err != nil {
 			return false, err
+		}
+		done |= bit
+		if m.snapshot.wanted.Load() {
+			w.Store(done)
+			return true, nil
 		}
 	}
 	w.Store(1<<64 - 1)

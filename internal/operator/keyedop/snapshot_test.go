@@ -464,3 +464,17 @@ func TestOperatorLists(t *testing.T) {
 		g.close(t)
 	}
 }
+
+// Processing-time timers fire after a restore although no record comes.
+func TestRestoredTimersAreArmed(t *testing.T) {
+	newOperator := operators[0].make
+	before := newFleet(t, 1, newOperator, nil, 0)
+	before.apply(t, inputs{}, event{do: "record", row: row{"k", 20}})
+	taken := before.snapshotWhile(t, rand.New(rand.NewPCG(1, 1)), func() {})
+	before.close(t)
+	after := newFleet(t, 2, newOperator, taken, 5)
+	after.apply(t, inputs{}, event{do: "clock", timestamp: 21})
+	if got := after.take(t); len(got) != 1 || !strings.Contains(got[0], "processing time") {
+		t.Errorf("%v came out, want the timer of 20", got)
+	}
+}
