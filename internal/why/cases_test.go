@@ -94,6 +94,37 @@ func TestCases(t *testing.T) {
 			}, MaxWatermarkLeak, Loss, UpgradeEngine, func(c *Culprit) bool { return c.Source == "a" },
 		},
 		{
+			"a bounded job that has just ended", func(_ *Evidence, past, now *Snapshot) {
+				for _, id := range []string{"a", "b"} {
+					subtasksOf(now, id, func(sub *Subtask) { sub.OutputWatermark = Know(MaxTime) })
+				}
+				subtasksOf(now, "per-minute", func(sub *Subtask) { sub.InputWatermark = Know(MaxTime) })
+			}, None, Fine, "", nil,
+		},
+		{
+			"a backlog that was left out, seen by gauges", func(e *Evidence, past, now *Snapshot) {
+				operator(e, "b").Source.Strategy.IdlenessMillis = Know[int64](30_000)
+				setLate(past, 50)
+				setLate(now, 250)
+				for i, s := range []*Snapshot{past, now} {
+					for k := range s.Splits {
+						if sp := &s.Splits[k]; sp.Source == "b" && sp.Partition == 1 {
+							sp.State, sp.Watermark = Know(SplitActive), Know(s.AtMillis-4*minute)
+							sp.Lag, sp.PositionOffset, sp.EndOffset = Know(int64(200+20*i)), Know(int64(300+40*i)), Know(int64(500+60*i))
+						}
+					}
+					for k := range s.Tasks {
+						switch s.Tasks[k].Vertex {
+						case "b":
+							s.Tasks[k].BackPressuredMillis = Know[int64](700)
+						case "pair":
+							s.Tasks[k].BusyMillis = Know[int64](990)
+						}
+					}
+				}
+			}, IdleWhileBlocked, Loss, RemoveBottleneck, func(c *Culprit) bool { return c.Operator == "pair" && slices.Equal(c.Partitions, []int32{1}) },
+		},
+		{
 			"late records around a restart", func(e *Evidence, past, now *Snapshot) {
 				e.Restarts = Know[int64](1)
 				setLate(past, 300)

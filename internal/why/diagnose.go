@@ -27,6 +27,9 @@ func Diagnose(e *Evidence) *Diagnosis {
 		d.Findings = append(d.Findings, r(v)...)
 	}
 	d.Findings = v.explain(merge(d.Findings))
+	if !slices.ContainsFunc(d.Findings, func(f Finding) bool { return f.Severity != Fine }) {
+		d.Findings = append(d.Findings, unexplained(v)...)
+	}
 	slices.SortStableFunc(d.Findings, before)
 	if len(d.Findings) == 0 || d.Findings[0].Severity == Fine && !answers(d.Findings[0].Code) {
 		d.Findings = slices.Insert(d.Findings, 0, nothing(v))
@@ -117,6 +120,41 @@ func (v *view) related(a, b *Finding) bool {
 	return false
 }
 
+// unexplained tells of targets whose watermark stands still, where no rule says why.
+func unexplained(v *view) []Finding {
+	var found []Finding
+	for _, t := range v.targets() {
+		stuck, known := t.stuck()
+		if v.starting() || !known || !stuck || t.late.in.Or(0) == 0 {
+			continue
+		}
+		f := Finding{
+			Code: NotEnoughEvidence, Severity: Stall,
+			Culprit: Culprit{Operator: t.op.ID},
+			Answer:  t.title() + " is silent because event time has not begun there, though records come; what was seen does not tell why.",
+			Unless: []Unless{
+				{NoWatermarkStrategy, "the description of the job"}, {QuietPartition, "when each partition had records last"}, {OverParallelSource, "the assignment of partitions"},
+			},
+		}
+		if t.in.Value != MinTime {
+			if v.spanMillis < lookBackMillis || minus(v.now.AtMillis, t.in.Value) < longestPatienceMillis || t.late.inGrown.Or(0) == 0 {
+				continue
+			}
+			f.Answer = t.title() + " is silent because its watermark stands still at " + instant(t.in.Value) + ", though records come; what was seen does not tell why."
+			f.Unless = f.Unless[1:2]
+		}
+		if s := t.hold.src; s != nil && !t.hold.allIdle {
+			f.Culprit.Source, f.Culprit.Topic = s.op.ID, s.topic(t.hold.splits)
+			if t.hold.subtask >= 0 {
+				f.Culprit.Subtasks = []int{t.hold.subtask}
+			}
+			f.Why = append(f.Why, "The smallest watermark comes from there: source "+quoted(v.nameOf(s.op.ID))+".")
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
 // nothing is the finding that nothing is wrong, or that nobody can tell.
 func nothing(v *view) Finding {
 	f := Finding{Code: None, Severity: Fine, Answer: "Nothing holds event time back."}
@@ -146,6 +184,9 @@ func nothing(v *view) Finding {
 		}
 		f.Why = append(f.Why, s+".")
 		f.Numbers = append(f.Numbers, Number{"behind_ms", behind})
+		if behind > 2*longestPatienceMillis && v.past != nil {
+			f.Why = append(f.Why, "A bound as long as that, old records, or a backlog would look like this.")
+		}
 	}
 	if !told {
 		f.Code = NotEnoughEvidence

@@ -102,7 +102,7 @@ func blockedBy(v *view, members, paused []*source) (Finding, bool) {
 	var silent []split
 	var longest silence
 	for _, sp := range slowest.splits {
-		if q, ok := sp.silent(); ok && !sp.isIdle() && q.millis >= sp.patience() && !sp.isPaused() {
+		if q, ok := sp.quietFor(); ok && !sp.isIdle() && q.millis >= sp.patience() && !sp.isPaused() {
 			silent = append(silent, sp)
 			if q.millis > longest.millis {
 				longest = q

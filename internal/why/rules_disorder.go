@@ -154,12 +154,28 @@ func (f *Finding) couldBe(t *target, src *source) {
 			add(IdleWhileBlocked, "offsets from Kafka, at two times")
 		}
 	}
-	if k := src.gen.strategy; k == nil || k.Kind == StrategyUnknown || k.Kind == StrategyCustom {
+	if k := src.gen.strategy; (k == nil || k.Kind == StrategyUnknown || k.Kind == StrategyCustom) && !src.followsEvents() {
 		add(WallClockWatermark, "the description of the job")
 		if src.gen.place != genAtSource {
 			add(StrategyAfterSource, "the description of the job")
 		}
 	}
+}
+
+// followsEvents reports whether the watermark of a split was seen to keep the same distance
+// to its newest event time.
+func (s *source) followsEvents() bool {
+	for _, sp := range s.splits {
+		if sp.past == nil {
+			continue
+		}
+		e, w := timeOf(sp.MaxEventMillis), timeOf(sp.Watermark)
+		pe, pw := timeOf(sp.past.MaxEventMillis), timeOf(sp.past.Watermark)
+		if e.OK && w.OK && pe.OK && pw.OK && e.Value > w.Value && e.Value-w.Value == pe.Value-pw.Value && e.Value != pe.Value {
+			return true
+		}
+	}
+	return false
 }
 
 // inStep reports whether no split of a source seems to time out and come back: each is at

@@ -318,7 +318,7 @@ func slowWithoutOffsets(s *source) (Finding, bool) {
 			continue
 		}
 		lag := v.now.AtMillis - sub.OutputWatermark.Value - s.gen.bound().Or(0)
-		if lag < lagMillis || !s.gen.bound().OK {
+		if lag < lagMillis {
 			continue
 		}
 		index := KnowIf(sub.Index, sub.Index >= 0)

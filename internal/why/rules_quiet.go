@@ -149,6 +149,7 @@ func allQuiet(t *target, q quiet) (Finding, bool) {
 		f.RuledOut = append(f.RuledOut, RuledOut{StalledReader, "everything that was appended has been read: lag 0"})
 	} else {
 		f.Unless = append(f.Unless, Unless{StalledReader, "offsets from Kafka"})
+		f.maybeAligned(src, shortest.split)
 	}
 	f.quietByTheClock(q.silent)
 	return f.fix(t, ProcessingTimeTimeout, HeartbeatRecords, CheckProducer), true
@@ -339,7 +340,7 @@ func quietOf(t *target, f feed, mine []quietSplit, q quiet, potential Known[int6
 		if code == QuietInput {
 			out.Answer = fmt.Sprintf("%s is silent because %s has no record yet and holds the watermark at %s.", t.title(), what, held(t.in))
 		}
-	} else if started := v.e.StartedMillis; started.OK && longest.sinceMillis >= started.Value {
+	} else if started := v.e.StartedMillis; started.OK && !longest.atLeast && longest.sinceMillis >= started.Value {
 		out.Why = append(out.Why, fmt.Sprintf("%s: silent since %d s after the start of the job (%s UTC).",
 			upper(numbered("partition", []int32{longest.Partition})), (longest.sinceMillis-started.Value)/1000, clock(longest.sinceMillis)))
 	}
@@ -370,6 +371,9 @@ func held(w Known[int64]) string {
 }
 
 func hasBeenSilent(s quietSplit, n int) string {
+	if s.atLeast {
+		return fmt.Sprintf("%s sent nothing for at least %s", verb(n, "has", "have"), duration(s.millis))
+	}
 	return fmt.Sprintf("%s sent nothing for %s", verb(n, "has", "have"), duration(s.millis))
 }
 
@@ -380,6 +384,7 @@ func (f *Finding) lookAlikes(t *target, s quietSplit, code Code, q quiet) {
 		f.RuledOut = append(f.RuledOut, RuledOut{PartitionLag, "lag 0"})
 	} else {
 		f.Unless = append(f.Unless, Unless{StalledReader, "offsets from Kafka"})
+		f.maybeAligned(s.src, s.split)
 	}
 	if len(s.src.empty) == 0 {
 		f.RuledOut = append(f.RuledOut, RuledOut{OverParallelSource, "every subtask of the source has a partition"})

@@ -319,7 +319,7 @@ func maxLeak(v *view) []Finding {
 			continue
 		}
 		for _, t := range v.targets() {
-			if !slices.ContainsFunc(t.feeds, func(f feed) bool { return f.src == s }) || !t.in.OK || t.in.Value != MaxTime || !v.recordsFlow(t) {
+			if !slices.ContainsFunc(t.feeds, func(f feed) bool { return f.src == s }) || !t.in.OK || t.in.Value != MaxTime || !v.recordsFlow(t) || !t.goesOn() {
 				continue
 			}
 			f := Finding{
@@ -341,6 +341,18 @@ func maxLeak(v *view) []Finding {
 		}
 	}
 	return found
+}
+
+// goesOn reports whether some subtask that feeds a target has not ended.
+func (t *target) goesOn() bool {
+	for _, f := range t.feeds {
+		for _, sub := range f.src.subs {
+			if w := sub.OutputWatermark; w.OK && w.Value != MaxTime {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (v *view) recordsGoOn(s *source) bool {

@@ -516,6 +516,9 @@ func noAssigner(v *view) []Finding {
 				most = max(most, d)
 			}
 		}
+		if w := s.watermark(); w.OK && plus(w.Value, g.bound().Or(0)+1) == -1 {
+			without = s.splits // that is the time of records that have none
+		}
 		switch {
 		case len(without) > 0:
 			found = append(found, assignerFinding(t, s, without, 0))

@@ -223,12 +223,13 @@ func longBound(t *target, s *source) (Finding, bool) {
 
 // boundSeen infers the bound from a split that tells its newest event time and watermark.
 func (s *source) boundSeen() Known[int64] {
+	least := Known[int64]{}
 	for _, sp := range s.splits {
 		if e, w := timeOf(sp.MaxEventMillis), timeOf(sp.Watermark); e.OK && w.OK && e.Value > w.Value {
-			return Know(e.Value - w.Value - 1)
+			least = lesser(least, Know(e.Value-w.Value-1))
 		}
 	}
-	return Known[int64]{}
+	return least
 }
 
 func (s *source) totalLag() Known[int64] {

@@ -180,6 +180,9 @@ func (s *source) neverHasWatermark() bool {
 // hasSplitWithoutRecords reports whether a subtask reads a split that has no records, or
 // of which that is not known.
 func (s *source) hasSplitWithoutRecords(index int) bool {
+	if len(s.of(index)) == 1 && s.assigned {
+		return false // it is the one that the subtask's records came from
+	}
 	for _, sp := range s.splits {
 		if sp.Subtask.OK && sp.Subtask.Value != index && index >= 0 {
 			continue
@@ -306,12 +309,18 @@ func (sp split) maybePaused() bool {
 // silent returns for how long a split has had no records, false if it has some or that is
 // unknown.
 func (sp split) silent() (silence, bool) {
-	v := sp.src.v
 	lag := sp.lag()
-	if lag.OK && lag.Value > 0 {
+	if !lag.OK && sp.maybePaused() {
 		return silence{}, false
 	}
-	if sp.Unassigned || !lag.OK && sp.maybePaused() {
+	return sp.quietFor()
+}
+
+// quietFor is silent for a split that alignment does not hold.
+func (sp split) quietFor() (silence, bool) {
+	v := sp.src.v
+	lag := sp.lag()
+	if sp.Unassigned || lag.OK && lag.Value > 0 {
 		return silence{}, false
 	}
 	q := silence{drained: lag.OK}

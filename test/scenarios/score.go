@@ -95,18 +95,18 @@ func (p *Score) culprit(want, got *Culprit) {
 // numbers compares the numbers of a culprit, which may be off by a tenth.
 func (p *Score) numbers(want *Culprit, got map[string]int64) {
 	var wrong []string
-	any := false
+	facts := 0
 	for name, raw := range want.Facts {
 		var n int64
 		if name == "input" || json.Unmarshal(raw, &n) != nil {
 			continue
 		}
-		any = true
+		facts++
 		if v, ok := got[name]; !ok || max(v-n, n-v)*10 > max(n, -n) {
 			wrong = append(wrong, fmt.Sprintf("%s %d (known: %t), want %d", name, v, ok, n))
 		}
 	}
-	if any {
+	if facts > 0 {
 		p.add(len(wrong) == 0, 1, "%s", strings.Join(wrong, ", "))
 	}
 }
