@@ -130,6 +130,8 @@ type harness struct {
 	metrics *metric.Operator
 	hash    func(string) uint64
 	pool    *exchange.KeyedPool[string, element]
+	// adjust changes the runtime before it is used, if it is set.
+	adjust func(*operator.Runtime)
 }
 
 func hasher(t testing.TB) func(string) uint64 {
@@ -170,11 +172,15 @@ func (h *harness) close(t testing.TB) {
 }
 
 func (h *harness) runtime() *operator.Runtime {
-	return &operator.Runtime{
+	rt := &operator.Runtime{
 		Name: "windows", Parallelism: 1, MaxParallelism: 128, Context: context.Background(),
 		Logger: slog.New(slog.DiscardHandler), Metrics: h.metrics, Timers: h.clock,
 		Splits: &operator.SplitRegistry{},
 	}
+	if h.adjust != nil {
+		h.adjust(rt)
+	}
+	return rt
 }
 
 type timed struct {

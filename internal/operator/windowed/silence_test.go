@@ -46,7 +46,7 @@ func at(key string, timestamps ...int64) (records []timed) {
 	return records
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
