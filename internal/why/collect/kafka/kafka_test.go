@@ -92,6 +92,57 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// TestBound: the bound follows from the watermark and what was read when it was made.
+func TestBound(t *testing.T) {
+	c := kafkatest.Start(t)
+	c.CreateTopic(t, "orders", 2)
+	for i := range int64(30) {
+		c.Produce(t, "orders", kafkatest.Text(0, base+i*1000, "", fmt.Sprintf(`{"at":%d}`, base+i*1000)))
+	}
+	field, err := gaps.NewField("at", gaps.Milliseconds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := DefaultOptions
+	o.Payload = field
+	k := why.Know[int64]
+	tests := []struct {
+		name    string
+		payload *gaps.Field
+		change  func(*why.Evidence)
+		want    *why.Strategy
+	}{
+		// Records 0 to 19 are read, the last of 19 s; the watermark is from 150 ms before that.
+		{"gauge", field, func(e *why.Evidence) { e.History[0].Splits[0].Watermark = k(base + 19_000 - 5_000 - 1 - 150) }, &why.Strategy{BoundMillis: k(5000)}},
+		{"none before the first watermark", field, func(e *why.Evidence) { e.History[0].Splits[0].Watermark = k(why.MinTime) }, nil},
+		{"event times unknown", nil, func(e *why.Evidence) { e.History[0].Splits[0].Watermark = k(base + 13_999) }, nil},
+		{"subtask with one split", field, func(e *why.Evidence) {
+			e.History[0].Splits = e.History[0].Splits[:1]
+			e.History[0].Subtasks = []why.Subtask{{Operator: "s", OutputWatermark: k(base + 19_000 - 1)}}
+		}, &why.Strategy{BoundMillis: k(0)}},
+		{"subtask with two splits", field, func(e *why.Evidence) {
+			e.History[0].Subtasks = []why.Subtask{{Operator: "s", OutputWatermark: k(base + 19_000 - 1)}}
+		}, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			e := evidence("orders")
+			e.History[0].Splits[0].PositionOffset = k(20)
+			test.change(e)
+			o.Payload = test.payload
+			collector(t, c, o).Look(t.Context(), e)
+			if diff := cmp.Diff(test.want, e.Operators[0].Source.Strategy); diff != "" {
+				t.Errorf("strategy (-want +got):\n%s", diff)
+			}
+		})
+	}
+	for _, r := range [][3]int64{{-300, 0, 0}, {-100, 180, 0}, {4850, 5150, 5000}, {59_900, 60_200, 60_000}, {1301, 1307, 1307}, {0, 250, 0}} {
+		if got := roundest(r[0], r[1]); got != r[2] {
+			t.Errorf("between %d and %d: %d, want %d", r[0], r[1], got, r[2])
+		}
+	}
+}
+
 func TestUnknownTopic(t *testing.T) {
 	c := kafkatest.Start(t)
 	c.CreateTopic(t, "a.b", 1)

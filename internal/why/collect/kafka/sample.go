@@ -57,6 +57,7 @@ func (l *look) sample(ctx context.Context) {
 	}
 	defer client.Close()
 	profiles := l.read(ctx, client, left)
+	l.bounds(profiles)
 	l.e.Means.KafkaRecords = len(profiles) > 0
 	for i := range l.now.Splits {
 		sp := &l.now.Splits[i]
@@ -96,12 +97,22 @@ func (l *look) read(ctx context.Context, client *kgo.Client, left map[partition]
 			}
 			bytes += int64(len(r.Key) + len(r.Value))
 			if profiles[at] == nil {
-				profiles[at] = &profiler{c: l.c, now: l.now.AtMillis, keys: map[string]*keyTimes{}}
+				profiles[at] = &profiler{c: l.c, now: l.now.AtMillis, keys: map[string]*keyTimes{}, position: l.positionOf(at)}
 			}
 			profiles[at].add(r)
 		})
 	}
 	return profiles
+}
+
+// positionOf is up to where the job has read a partition, 0 if that is unknown.
+func (l *look) positionOf(at partition) int64 {
+	for _, sp := range l.now.Splits {
+		if sp.Topic == at.topic && sp.Partition == at.id && sp.PositionOffset.OK {
+			return sp.PositionOffset.Value
+		}
+	}
+	return 0
 }
 
 // profiler makes a profile of the records of one partition, in their order.
@@ -117,6 +128,9 @@ type profiler struct {
 	// payload and record are the times of the last record.
 	payload why.Known[int64]
 	record  int64
+	// read is the largest event time before position, which the job has read.
+	position int64
+	read     why.Known[int64]
 }
 
 // keyTimes are the events of one key.
@@ -173,6 +187,9 @@ func (f *profiler) event(r *kgo.Record, event, appended int64) {
 		f.p.DisorderMillis = max(f.p.DisorderMillis, f.max-event)
 	}
 	f.max = max(f.max, event)
+	if r.Offset < f.position {
+		f.read = why.Know(f.max)
+	}
 	f.youngest, f.oldest = min(f.youngest, -ahead), max(f.oldest, -ahead)
 	f.p.DelaySpreadMillis = f.oldest - f.youngest
 	key := f.keys[string(r.Key)]
