@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +22,30 @@ func TestCheckpointScripts(t *testing.T) {
 		Dir: "testdata/checkpoint", RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error { return writeCheckpoints(t, filepath.Join(env.WorkDir, "store")) },
 	})
+}
+
+func TestCheckpointExitCodes(t *testing.T) {
+	dir := t.TempDir()
+	if err := writeCheckpoints(t, dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args string
+		want int
+	}{
+		{"list " + t.TempDir(), exitOK},
+		{"list " + dir, exitFailed},
+		{"list", exitUsage},
+		{"inspect " + dir + "/chk-1", exitOK},
+		{"inspect --verify " + dir + "/chk-1", exitOK},
+		{"inspect --verify " + dir + "/chk-2", exitFailed},
+		{"inspect " + dir, exitFailed},
+		{"inspect --entries=some " + dir, exitUsage},
+	} {
+		if got := cli(append([]string{"checkpoint"}, strings.Fields(test.args)...), io.Discard, io.Discard); got != test.want {
+			t.Errorf("lowwater checkpoint %s: exit code %d, want %d", test.args, got, test.want)
+		}
+	}
 }
 
 func writeCheckpoints(t *testing.T, dir string) error {

@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -17,6 +18,8 @@ import (
 // not been synced. As on a file system, content is safe after a commit, and a name, or
 // that it is gone, after a sync of its folder.
 type disk struct {
+	mu sync.Mutex
+
 	names   map[string][]byte // what a process sees
 	safe    map[string][]byte // what survives any crash
 	unsafe  []change          // since then, in order
@@ -38,7 +41,7 @@ func newDisk() *disk { return &disk{names: map[string][]byte{}, safe: map[string
 
 var errCrash = errors.New("crashed")
 
-// step counts what changes the disk and fails where it should.
+// step counts what changes the disk and fails where it should. The lock is held.
 func (d *disk) step() error {
 	d.steps++
 	if d.dead {
@@ -91,6 +94,8 @@ type diskWriter struct {
 }
 
 func (d *disk) create(name string) (fileWriter, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if err := d.step(); err != nil {
 		return nil, err
 	}
@@ -99,6 +104,8 @@ func (d *disk) create(name string) (fileWriter, error) {
 }
 
 func (w *diskWriter) Write(p []byte) (int, error) {
+	w.d.mu.Lock()
+	defer w.d.mu.Unlock()
 	if err := w.d.step(); err != nil {
 		return 0, err
 	}
@@ -108,6 +115,8 @@ func (w *diskWriter) Write(p []byte) (int, error) {
 }
 
 func (w *diskWriter) commit() error {
+	w.d.mu.Lock()
+	defer w.d.mu.Unlock()
 	if err := w.d.step(); err != nil {
 		return err
 	}
@@ -126,6 +135,8 @@ func (w *diskWriter) abort() error {
 }
 
 func (d *disk) open(name string) (fileReader, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.dead {
 		return nil, errCrash
 	}
@@ -137,6 +148,8 @@ func (d *disk) open(name string) (fileReader, error) {
 }
 
 func (d *disk) list(dir string) ([]fileInfo, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.dead {
 		return nil, errCrash
 	}
@@ -150,6 +163,8 @@ func (d *disk) list(dir string) ([]fileInfo, error) {
 }
 
 func (d *disk) remove(names ...string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, name := range names {
 		if err := d.step(); err != nil {
 			return err
@@ -162,6 +177,8 @@ func (d *disk) remove(names ...string) error {
 }
 
 func (d *disk) sync(dir string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if err := d.step(); err != nil {
 		return err
 	}

@@ -14,26 +14,34 @@ func (s *Store) Retain(n int) error {
 	if n < 1 {
 		return fmt.Errorf("checkpoint: retaining %d checkpoints: there must be at least one", n)
 	}
-	infos, err := s.List()
+	infos, err := s.found()
 	if err != nil {
 		return err
 	}
 	unreadable := false
 	whole := 0
 	for _, info := range infos {
-		if info.Err == nil && info.Kind == KindCheckpoint {
-			whole++
+		if info.Kind == KindSavepoint {
+			continue // it belongs to the user, and has its own shared files
 		}
-		if s.keeps(info, whole, n) {
-			unreadable = unreadable || info.Manifest == nil
+		keep := whole < n
+		if keep {
+			c, err := load(s.storage, info.dir)
+			switch {
+			case err == nil:
+				whole++
+			case errors.Is(err, ErrUnfinished):
+				keep = false
+			case c == nil:
+				unreadable = true
+			}
+		}
+		if keep || s.isOpen(info.dir) {
 			continue
 		}
-		if err := removeDir(s.storage, info.dir); err != nil {
-			return fmt.Errorf("checkpoint: removing %s: %w", info.Path, err)
+		if err := s.discard(info); err != nil {
+			return err
 		}
-		s.mu.Lock()
-		delete(s.refs, info.dir)
-		s.mu.Unlock()
 	}
 	if unreadable {
 		return nil // it may refer to any of the shared files
@@ -44,20 +52,21 @@ func (s *Store) Retain(n int) error {
 	return nil
 }
 
-// keeps decides on one checkpoint; whole is how many whole ones there are down to it.
-func (s *Store) keeps(info Info, whole, n int) bool {
-	s.mu.Lock()
-	inUse := s.inUse[info.dir] > 0
-	s.mu.Unlock()
-	switch {
-	case info.Kind == KindSavepoint || inUse:
-		return true
-	case errors.Is(info.Err, ErrUnfinished):
-		return false
-	case info.Err != nil:
-		return whole < n
+func (s *Store) discard(info Info) error {
+	if err := removeDir(s.storage, info.dir); err != nil {
+		return fmt.Errorf("checkpoint: removing %s: %w", info.Path, err)
 	}
-	return whole <= n
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.refs, info.dir)
+	return nil
+}
+
+// isOpen reports whether a checkpoint is being restored from.
+func (s *Store) isOpen(dir string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inUse[dir] > 0
 }
 
 // refersTo reports whether a checkpoint, or a pending one, refers to a shared file.
