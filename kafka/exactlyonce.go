@@ -156,8 +156,11 @@ func (t *transactions) start(ctx context.Context, slot int) (*transaction, error
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.client.startupTimeout)
 	defer cancel()
 	id := transactionalID(t.cfg.transactionalIDPrefix, t.subtask, slot)
-	options := slices.Concat(t.options, transactionOptions(id, t.cfg.transactionTimeout))
-	c, err := connect(t.cluster.of, t.cluster.needs, t.cluster.cfg, t.log, nil, options)
+	// Each transaction's client learns about its topics anew, and a checkpoint waits for it
+	// if a broker does not know one yet.
+	base := []kgo.Opt{kgo.MetadataMinAge(retryInterval)}
+	fixed := slices.Concat(t.options, transactionOptions(id, t.cfg.transactionTimeout))
+	c, err := connect(t.cluster.of, t.cluster.needs, t.cluster.cfg, t.log, base, fixed)
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ type stage struct {
 	client  []kgo.Opt
 	topic   string
 	admin   *kadm.Client
+	fake    bool
 }
 
 // onBoth runs a test on kfake, and on the real broker if there is one.
@@ -36,7 +37,7 @@ func onBoth(t *testing.T, f func(t *testing.T, s *stage)) {
 		c := kafkatest.Start(t)
 		c.CreateTopic(t, "out", sinkPartitions)
 		f(t, &stage{
-			t: t, topic: "out", admin: kadm.NewClient(c.Client(t)),
+			t: t, topic: "out", admin: kadm.NewClient(c.Client(t)), fake: true,
 			options: []Option{Brokers(c.Brokers()...), ClientOptions(c.Options()...)},
 			client:  append(c.Options(), kgo.SeedBrokers(c.Brokers()...)),
 		})
@@ -224,9 +225,15 @@ func (j *job) commit(n int) {
 	}
 }
 
-// kill ends the writers as the end of their process would: nothing more is sent.
+// kill ends the writers as the end of their process would: nothing more is sent. What is on
+// its way arrives first at kfake, which lets a fenced producer begin a transaction.
 func (j *job) kill() {
 	for _, w := range j.writers {
+		if open := w.exactly.open; j.fake && open != nil {
+			if err := open.client.Flush(j.t.Context()); err != nil {
+				j.t.Error(err)
+			}
+		}
 		w.abort()
 		if tx := w.exactly; tx.opening != nil {
 			if next := <-tx.opening; next.transaction != nil {
@@ -250,7 +257,7 @@ func (j *job) close() {
 	}
 }
 
-// crash is a place at which a run ends. It takes the last checkpoint, and returns the one
+// crashes are the places at which a run ends. Each takes the last checkpoint, and returns the one
 // to go on from.
 var crashes = map[string]func(j *job, last stored) stored{
 	"after the start":          func(j *job, last stored) stored { return last },

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -87,7 +89,7 @@ func (c *clientConfig) validate(p *problems) {
 		p.add("Brokers", `none given; want at least one "host:port"`)
 	}
 	for _, addr := range c.brokers {
-		if addr == "" || strings.ContainsAny(addr, "@/, \t\n") {
+		if !isAddress(addr) {
 			p.add("Brokers", `%q is not an address; want "host:port", without a scheme, user or path, one address per argument`, redact(addr))
 		}
 	}
@@ -97,6 +99,19 @@ func (c *clientConfig) validate(p *problems) {
 		}
 	}
 	p.positive("StartupTimeout", c.startupTimeout)
+}
+
+// isAddress reports whether addr is "host:port" or "host". It need not exist.
+func isAddress(addr string) bool {
+	if addr == "" || strings.ContainsAny(addr, "@/, \t\n") {
+		return false
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return !strings.Contains(addr, ":") || net.ParseIP(addr) != nil
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return host != "" && err == nil && n > 0
 }
 
 // options returns the client's options: base, which the user's may override,

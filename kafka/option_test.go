@@ -94,6 +94,19 @@ func TestSourceValidate(t *testing.T) {
 	}
 }
 
+func TestAddresses(t *testing.T) {
+	for _, addr := range []string{"a", "a:1", "10.0.0.1", "10.0.0.1:9092", "[::1]:9092", "::1", "a-b.c:65535"} {
+		if !isAddress(addr) {
+			t.Errorf("%q is refused", addr)
+		}
+	}
+	for _, addr := range []string{"", ",", ",,", "a:1,", ":9092", "a:", "a:0", "a:65536", "a:b", "a:1:2", "http://a:1", "u@a:1", "a b"} {
+		if isAddress(addr) {
+			t.Errorf("%q is taken for an address", addr)
+		}
+	}
+}
+
 func TestEmitsDeadLetters(t *testing.T) {
 	for policy, want := range map[DecodeErrorPolicy]bool{FailJob: false, SkipRecord: false, ToDeadLetters: true} {
 		var src connector.Source[string] = NewSource(raw.String{}, sourceOpts(OnDecodeError(policy))...)
