@@ -20,34 +20,35 @@ const (
 	frameSize = 16
 )
 
-// compressor and decompressor are shared: EncodeAll and DecodeAll are safe for
-// concurrent use, and what they keep is worth keeping.
-var (
-	compressor = sync.OnceValues(func() (*zstd.Encoder, error) {
-		return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false))
-	})
-	decompressor = sync.OnceValues(func() (*zstd.Decoder, error) {
-		return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxRaw), zstd.WithDecodeAllCapLimit(true))
-	})
+// compressor and decompressor are safe for concurrent use, and what they keep is worth
+// keeping. Each store and each open checkpoint has its own, made when it is needed: they
+// have channels inside, which must not be carried from one bubble of testing/synctest to
+// another.
+type (
+	compressor   func() (*zstd.Encoder, error)
+	decompressor func() (*zstd.Decoder, error)
 )
 
-// Both have channels inside. Those made in one bubble of testing/synctest cannot be used in
-// the next, so they are made before any. An error is found again when they are used.
-func init() {
-	if c, err := compressor(); err == nil {
-		c.EncodeAll(nil, nil)
-	}
-	_, _ = decompressor()
+func newCompressor() compressor {
+	return sync.OnceValues(func() (*zstd.Encoder, error) {
+		return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false))
+	})
+}
+
+func newDecompressor() decompressor {
+	return sync.OnceValues(func() (*zstd.Decoder, error) {
+		return zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxRaw), zstd.WithDecodeAllCapLimit(true))
+	})
 }
 
 // appendBlock appends raw as a block that will be at that offset of a file.
-func appendBlock(dst, raw []byte, offset int64) (block []byte, checksum uint64, err error) {
-	c, err := compressor()
+func (c compressor) appendBlock(dst, raw []byte, offset int64) (block []byte, checksum uint64, err error) {
+	enc, err := c()
 	if err != nil {
 		return nil, 0, err
 	}
 	start := len(dst)
-	dst = c.EncodeAll(raw, append(dst, make([]byte, 8)...))
+	dst = enc.EncodeAll(raw, append(dst, make([]byte, 8)...))
 	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start-8))
 	binary.LittleEndian.PutUint32(dst[start+4:], uint32(len(raw)))
 	checksum = xxh3.HashSeed(dst[start:], uint64(offset))
@@ -57,8 +58,9 @@ func appendBlock(dst, raw []byte, offset int64) (block []byte, checksum uint64, 
 // blockReader reads blocks one after the other into the same memory. Readers that do not
 // read at the same time can share the memory for what is still compressed.
 type blockReader struct {
-	frame *[]byte
-	raw   []byte
+	decompress decompressor
+	frame      *[]byte
+	raw        []byte
 }
 
 var errDamaged = errors.New("the checksum is wrong: the file is damaged")
@@ -82,7 +84,7 @@ func (r *blockReader) read(f io.ReaderAt, offset, length int64, checksum uint64)
 	if int64(stored) != length-frameSize || raw > maxRaw {
 		return nil, fmt.Errorf("the lengths %d and %d do not fit a block of %d bytes", stored, raw, length)
 	}
-	d, err := decompressor()
+	d, err := r.decompress()
 	if err != nil {
 		return nil, err
 	}

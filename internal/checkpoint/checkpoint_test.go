@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -246,6 +247,24 @@ func checkWhole(t *testing.T, id int64, kind Kind) func(*Checkpoint, error) {
 		if err := c.Verify(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestVirtualTime: nothing is carried from one bubble to the next.
+func TestVirtualTime(t *testing.T) {
+	for range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			s := openTest(t, "mem://"+t.Name())
+			next, err := s.NextID()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := take(s, next, KindCheckpoint, ""); err != nil {
+				t.Fatal(err)
+			}
+			c, _, err := s.Latest()
+			checkWhole(t, next, KindCheckpoint)(c, err)
+		})
 	}
 }
 

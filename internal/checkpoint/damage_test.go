@@ -240,7 +240,7 @@ func FuzzSegment(f *testing.F) {
 	_, files := smallCheckpoint(f, "fuzz segment")
 	data := files["chk-1/2-0.seg"]
 	index := int64(binary.LittleEndian.Uint64(data[len(data)-trailerSize:]))
-	r := blockReader{frame: new([]byte)}
+	r := blockReader{decompress: newDecompressor(), frame: new([]byte)}
 	sum := func(end int64) uint64 { return binary.LittleEndian.Uint64(data[end-8:]) }
 	end := int64(len(data) - trailerSize)
 	raw, err := r.read(bytes.NewReader(data), index, end-index, sum(end))
@@ -271,12 +271,12 @@ func fuzzBlock(t *testing.T, raw []byte, first, last, entries int) {
 	if entries < 1 || entries > 1<<20 || first < 0 || last < first || last > 1<<15 {
 		return // refused with the index
 	}
-	framed, checksum, err := appendBlock(nil, raw, 0)
+	framed, checksum, err := newCompressor().appendBlock(nil, raw, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := blockIndex{Length: int64(len(framed)), First: first, Last: last, Entries: int64(entries), Checksum: checksum}
-	s := &openSegment{storage: &mem{name: "mem://fuzz"}, file: memReader{bytes.NewReader(framed)}}
+	s := &openSegment{decompress: newDecompressor(), storage: &mem{name: "mem://fuzz"}, file: memReader{bytes.NewReader(framed)}}
 	p := &storedPart{segment: s, index: &partIndex{Part: snapshot.Part{Name: "p"}, Entries: b.Entries, Runs: []runIndex{{[]blockIndex{b}}}}}
 	verified := p.verify(b)
 	var groups []int

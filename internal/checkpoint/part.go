@@ -194,7 +194,7 @@ func (w *blockWriter) writeBatch(s *Segment, b *batch) error {
 // flush writes the entries in w.raw as a block and says where it is.
 func (w *blockWriter) flush(s *Segment, b *batch, block *blockIndex) error {
 	var err error
-	if w.block, block.Checksum, err = appendBlock(w.block[:0], w.raw, s.info.Size); err != nil {
+	if w.block, block.Checksum, err = s.pending.store.compress.appendBlock(w.block[:0], w.raw, s.info.Size); err != nil {
 		return err
 	}
 	if _, err := s.file.Write(w.block); err != nil {

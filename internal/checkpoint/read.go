@@ -20,6 +20,7 @@ type openSegment struct {
 	name       string
 	checkpoint int64
 	info       SegmentInfo
+	decompress decompressor // of the checkpoint
 
 	mu    sync.Mutex
 	file  fileReader
@@ -97,7 +98,7 @@ func (s *openSegment) readIndex(f fileReader) (*segmentIndex, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := blockReader{frame: new([]byte)}
+	r := s.reader(new([]byte))
 	raw, err := r.read(f, offset, s.info.Size-trailerSize-offset, s.info.Index)
 	if err != nil {
 		return nil, s.damage(offset, fmt.Errorf("index: %w", err))
@@ -193,6 +194,11 @@ func (p *partIndex) blocks() iter.Seq[blockIndex] {
 	}
 }
 
+// reader returns a reader for blocks that uses frame for what is compressed.
+func (s *openSegment) reader(frame *[]byte) blockReader {
+	return blockReader{decompress: s.decompress, frame: frame}
+}
+
 // read reads a block. The index is loaded.
 func (s *openSegment) read(r *blockReader, b blockIndex) ([]byte, error) {
 	s.mu.Lock()
@@ -253,7 +259,7 @@ func (p *storedPart) Len() int64 { return p.index.Entries }
 // Run visits entries by their number. Blocks before and after are not read.
 func (p *storedPart) Run(from, to int64) iter.Seq2[snapshot.Entry, error] {
 	return func(yield func(snapshot.Entry, error) bool) {
-		c := cursor{part: p, reader: blockReader{frame: new([]byte)}}
+		c := cursor{part: p, reader: p.segment.reader(new([]byte))}
 		for b := range p.index.blocks() {
 			if from >= to {
 				return
@@ -338,7 +344,7 @@ func newCursor(p *storedPart, blocks []blockIndex, first int, frame *[]byte) *cu
 	if i < 0 {
 		return nil
 	}
-	return &cursor{part: p, blocks: blocks[i:], reader: blockReader{frame: frame}}
+	return &cursor{part: p, blocks: blocks[i:], reader: p.segment.reader(frame)}
 }
 
 func (c *cursor) damage(err error) error {
@@ -416,7 +422,7 @@ func (c *cursor) next() (snapshot.Entry, error) {
 
 // verify reads one block.
 func (p *storedPart) verify(b blockIndex) error {
-	c := cursor{part: p, reader: blockReader{frame: new([]byte)}}
+	c := cursor{part: p, reader: p.segment.reader(new([]byte))}
 	if err := c.open(b); err != nil {
 		return err
 	}

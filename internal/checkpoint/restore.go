@@ -57,8 +57,9 @@ func load(s storage, dir string) (*Checkpoint, error) {
 		}
 		return ok && got == size
 	}
+	decompress := newDecompressor()
 	for _, info := range m.Segments {
-		segment := &openSegment{storage: s, name: dir + "/" + info.File, checkpoint: m.ID, info: info}
+		segment := &openSegment{storage: s, name: dir + "/" + info.File, checkpoint: m.ID, info: info, decompress: decompress}
 		c.segments[info.File] = segment
 		if expect(segment.name, info.Size) {
 			damage = append(damage, segment.check())

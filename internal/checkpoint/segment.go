@@ -265,7 +265,7 @@ func (s *Segment) writeIndex() error {
 		return fmt.Errorf("its index would have %d bytes: use a higher parallelism", len(raw))
 	}
 	offset := s.info.Size
-	out, checksum, err := appendBlock(nil, raw, offset)
+	out, checksum, err := s.pending.store.compress.appendBlock(nil, raw, offset)
 	if err != nil {
 		return err
 	}

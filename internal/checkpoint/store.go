@@ -20,6 +20,8 @@ type Store struct {
 	storage storage
 	release func() error // of the lock, nil in a view
 	shared  *sharedFiles
+	// compress is for all segments.
+	compress compressor
 
 	mu      sync.Mutex
 	pending map[*Pending]bool
@@ -82,7 +84,7 @@ func open(ctx context.Context, address string, write bool) (storage, error) {
 
 func newStore(ctx context.Context, s storage) *Store {
 	return &Store{
-		ctx: ctx, storage: s, shared: newSharedFiles(s, sharedDir),
+		ctx: ctx, storage: s, shared: newSharedFiles(s, sharedDir), compress: newCompressor(),
 		pending: map[*Pending]bool{}, inUse: map[string]int{}, refs: map[string][]SharedRef{},
 	}
 }
