@@ -175,17 +175,17 @@ func vertexRow(e *why.Evidence, chain []*why.Operator) []string {
 	for _, o := range chain {
 		names = append(names, o.Name)
 	}
-	low, late := why.Known[int64]{}, why.Known[int64]{}
+	late := why.Known[int64]{}
 	for _, s := range now.Subtasks {
-		w := s.InputWatermark
-		if head.Kind == why.KindSource {
-			w = s.OutputWatermark
-		}
-		if s.Operator == head.ID && !s.Idle.Or(false) && w.OK && (!low.OK || w.Value < low.Value) {
-			low = w
-		}
 		if s.LateDropped.OK && slices.ContainsFunc(chain, func(o *why.Operator) bool { return o.ID == s.Operator }) {
 			late = why.Know(late.Or(0) + s.LateDropped.Value)
+		}
+	}
+	low := lowest(now, head.ID, func(s *why.Subtask) why.Known[int64] { return s.InputWatermark })
+	if head.Kind == why.KindSource {
+		// Watermarks may be made behind the source, and a sink may pass none on.
+		for _, o := range chain {
+			low = larger(low, lowest(now, o.ID, func(s *why.Subtask) why.Known[int64] { return s.OutputWatermark }))
 		}
 	}
 	busy, blocked := why.Known[int64]{}, why.Known[int64]{}
@@ -210,6 +210,18 @@ func counted(k why.Known[int64]) string {
 		return ""
 	}
 	return fmt.Sprint(k.Value)
+}
+
+// lowest is the smallest watermark of an operator's subtasks that are not idle.
+func lowest(at *why.Snapshot, operator string, of func(*why.Subtask) why.Known[int64]) why.Known[int64] {
+	low := why.Known[int64]{}
+	for i := range at.Subtasks {
+		s := &at.Subtasks[i]
+		if w := of(s); s.Operator == operator && !s.Idle.Or(false) && w.OK && (!low.OK || w.Value < low.Value) {
+			low = w
+		}
+	}
+	return low
 }
 
 func larger(a, b why.Known[int64]) why.Known[int64] {
@@ -261,12 +273,13 @@ func bar(k why.Known[int64]) string {
 	return fmt.Sprintf("%s%s %3d%%", strings.Repeat("█", full), strings.Repeat("░", width-full), (share+5)/10)
 }
 
-var splitHead = []string{"SPLIT", "SUBTASK", "STATE", "WATERMARK", "BEHIND", "UNCHANGED", "NEXT", "LAG"}
+// A star marks the splits that hold the smallest watermark.
+var splitHead = []string{"  SPLIT", "SUBTASK", "STATE", "WATERMARK", "BEHIND", "UNCHANGED", "NEXT", "LAG"}
 
 func splitRow(sp *why.Split, now int64, s *stood, holds bool) []string {
-	name := fmt.Sprintf("%s-%d", sp.Topic, sp.Partition)
+	name := fmt.Sprintf("  %s-%d", sp.Topic, sp.Partition)
 	if holds {
-		name += " < minimum"
+		name = "*" + name[1:]
 	}
 	subtask, state := "?", "?"
 	switch {

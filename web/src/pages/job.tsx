@@ -6,7 +6,7 @@ import { cancelJob, stopJob } from "../api/client";
 import { missing, useResource } from "../api/live";
 import type { FlinkConfig, Graph, Plan, Splits, Why } from "../api/types";
 import { clock, count, duration } from "../model/format";
-import { answer, finalState, heldPath, inOrder, type HeldPath } from "../model/path";
+import { answer, finalState, healthy, heldPath, inOrder, type HeldPath } from "../model/path";
 import { jobHref, tabs, type Tab } from "../router";
 import { Empty, StatePill } from "../ui/parts";
 import { CheckpointsPage } from "./checkpoints";
@@ -132,7 +132,7 @@ function AnswerLine(props: { view: JobView }) {
       <p aria-live="polite" aria-atomic="true">
         {said.text}
       </p>
-      {said.tone === "held" && why && <a href={jobHref(jid, "why")}>Why, and what to do</a>}
+      {why && !healthy(why) && !finalState(graph.state) && <a href={jobHref(jid, "why")}>Why, and what to do</a>}
       {said.tone === "failed" && <a href={jobHref(jid, "exceptions")}>Exceptions</a>}
     </div>
   );

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { useResource } from "../api/live";
 import type { Finding, PlanWarning, Why } from "../api/types";
 import { numberText } from "../model/format";
+import { healthy } from "../model/path";
 import { Facts, Loaded, Panel, Pill } from "../ui/parts";
 import type { JobView } from "./job";
 
@@ -14,6 +15,11 @@ export function WhyPage(view: JobView) {
       <Loaded of={why} absent={"This server does not diagnose jobs. The line above says which watermark is the smallest."}>
         {(data) => (
           <>
+            {view.path?.stuck && healthy(data) && (
+              <p class="panel ahead-of">
+                The diagnosis compares with a minute ago, so it takes until then to tell this pause from a stall. What the line above says is true now.
+              </p>
+            )}
             {data.findings.map((f, i) => (
               <FindingPanel key={`${f.code}/${i}`} finding={f} now={data.at_ms} />
             ))}
