@@ -182,6 +182,57 @@ func TestLittleEvidence(t *testing.T) {
 	}
 }
 
+// TestTornEvidence gives rules what a collector that is cut off in the middle would: parts
+// of the graph, subtasks and splits that do not belong together. They must come to an
+// end with an answer.
+func TestTornEvidence(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	for _, s := range allScenarios(t) {
+		for range 50 {
+			e := evidenceOf(t, s, false)
+			tear(e, random)
+			if d := Diagnose(e); len(d.Findings) == 0 || d.String() == "" {
+				t.Errorf("%s: no answer", s.Name)
+			}
+			Hold(e, "")
+		}
+	}
+}
+
+func tear(e *Evidence, random *rand.Rand) {
+	some := func() bool { return random.IntN(4) == 0 }
+	e.Operators = slices.DeleteFunc(e.Operators, func(Operator) bool { return some() })
+	for i := range e.Operators {
+		o := &e.Operators[i]
+		if some() {
+			o.Inputs = nil
+		}
+		if some() {
+			o.Source, o.Window, o.Strategy = nil, nil, nil
+		}
+		if some() {
+			o.Parallelism = random.IntN(3)
+		}
+		if some() && len(e.Operators) > 1 { // perhaps even a loop
+			o.Inputs = append(o.Inputs, Input{Edges: []Edge{{e.Operators[random.IntN(len(e.Operators))].ID, ShipForward}}})
+		}
+	}
+	eachSnapshot(e, func(s *Snapshot) {
+		s.Subtasks = slices.DeleteFunc(s.Subtasks, func(Subtask) bool { return some() })
+		s.Splits = slices.DeleteFunc(s.Splits, func(Split) bool { return some() })
+		if len(s.Splits) > 0 && some() {
+			s.Splits = append(s.Splits, s.Splits[0])
+			s.Splits[0].Source = "nobody"
+		}
+	})
+	if some() {
+		e.History = nil
+	}
+	blur(e, random, 20)
+}
+
 // blur makes single values unknown, so many in a hundred.
 func blur(e *Evidence, random *rand.Rand, percent int) {
 	lose := func(values ...*Known[int64]) {

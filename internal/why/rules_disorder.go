@@ -7,7 +7,7 @@ import "fmt"
 func disorder(v *view) []Finding {
 	var found []Finding
 	for _, t := range v.targets() {
-		if !t.losing() {
+		if !t.losing() || len(t.feeds) == 0 {
 			continue
 		}
 		if t.late.all() && t.late.growing() && !t.hasDisorder() {

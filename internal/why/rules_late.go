@@ -8,7 +8,7 @@ import (
 // This file has the causes of late records. Those that lie in timestamps are in
 // rules_time.go.
 
-// feedsOf calls find for each source of each target that drops records.
+// losingFeeds calls find for each source of each target that drops records.
 func (v *view) losingFeeds(find func(t *target, f feed) (Finding, bool)) []Finding {
 	var found []Finding
 	for _, t := range v.targets() {

@@ -132,34 +132,27 @@ func tooParallel(t *target, f feed) (Finding, bool) {
 	if src.gen.place == genBehind && !forwardOnly(f, src.gen.op) {
 		return Finding{}, false // the generators get records of other subtasks
 	}
-	empty := slices.Clone(src.empty)
 	partitions := len(src.splits)
-	planned := len(empty) == 0 && len(src.subs) == 0 && partitions > 0 && src.op.Parallelism > partitions && idle.OK
-	empty = slices.DeleteFunc(empty, func(i int) bool {
+	// Where nobody tells of subtasks, the plan does.
+	planned := len(src.subs) == 0 && partitions > 0 && src.op.Parallelism > partitions && idle.OK
+	pinning := slices.DeleteFunc(slices.Clone(src.empty), func(i int) bool {
 		w := v.out(src.gen.opOr(src.op), i)
 		return w.OK && w.Value != MinTime || v.isIdleSubtask(src.op.ID, i)
 	})
-	if len(empty) == 0 && !planned {
+	if len(pinning) == 0 && !planned {
 		return Finding{}, false
 	}
-	spare := max(len(empty), src.op.Parallelism-partitions)
+	spare := max(len(pinning), src.op.Parallelism-partitions)
 	out := Finding{
 		Code: OverParallelSource, Severity: Stall,
-		Culprit: Culprit{Source: src.op.ID, Topic: src.topic(src.splits), Subtasks: empty},
-		Answer: fmt.Sprintf("%s is silent because source %s has parallelism %d for %s of topic %s: the %d subtasks without a partition never have a watermark and hold event time at its beginning.",
-			t.title(), quoted(v.nameOf(src.op.ID)), src.op.Parallelism, count(int64(partitions), "partition"), src.topic(src.splits), spare),
+		Culprit: Culprit{Source: src.op.ID, Topic: src.topic(src.splits), Subtasks: pinning},
+		Answer: fmt.Sprintf("%s is silent because source %s has parallelism %d for %s of topic %s: the %s without a partition never %s a watermark and %s event time at its beginning.",
+			t.title(), quoted(v.nameOf(src.op.ID)), src.op.Parallelism, count(int64(partitions), "partition"), src.topic(src.splits),
+			count(int64(spare), "subtask"), verb(spare, "has", "have"), verb(spare, "holds", "hold")),
 		Numbers: []Number{{"parallelism", int64(src.op.Parallelism)}, {"partitions", int64(partitions)}, {"empty_subtasks", int64(spare)}},
 	}
-	if spare == 1 {
-		out.Answer = fmt.Sprintf("%s is silent because source %s has parallelism %d for %s of topic %s: the subtask without a partition never has a watermark and holds event time at its beginning.",
-			t.title(), quoted(v.nameOf(src.op.ID)), src.op.Parallelism, count(int64(partitions), "partition"), src.topic(src.splits))
-	}
-	if len(empty) > 0 {
-		s := fmt.Sprintf("%s read no partition, have sent no record, and their watermark is none.", upper(numbered("subtask", empty)))
-		if len(empty) == 1 {
-			s = fmt.Sprintf("%s reads no partition, has sent no record, and its watermark is none.", upper(numbered("subtask", empty)))
-		}
-		out.Why = append(out.Why, s)
+	if n := len(pinning); n > 0 {
+		out.Why = append(out.Why, fmt.Sprintf("%s: no partition, no record sent, no watermark.", upper(numbered("subtask", pinning))))
 	}
 	if w := src.slowestWithRecords(); w.OK && w.Value != MinTime {
 		out.Why = append(out.Why, fmt.Sprintf("The subtasks with partitions have reached %s.", instant(w.Value)))

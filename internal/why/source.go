@@ -103,7 +103,7 @@ func (s *source) findEmpty() {
 
 // generatorOf finds out where the watermarks of a source are made.
 func (v *view) generatorOf(s *source) generator {
-	if behind := v.assignerBehind(s.op); behind != nil {
+	if behind := v.assignerBehind(s.op, 0); behind != nil {
 		return generator{place: genBehind, op: behind, strategy: behind.Strategy} // it ignores those before it
 	}
 	if d := s.op.Source; d != nil && d.Strategy != nil && d.Strategy.Kind != StrategyUnknown {
@@ -126,9 +126,12 @@ func (v *view) generatorOf(s *source) generator {
 }
 
 // assignerBehind returns the operator that assigns watermarks to the records of o, if
-// there is one on each way.
-func (v *view) assignerBehind(o *Operator) *Operator {
+// there is one on each way. depth is how far o is behind the source.
+func (v *view) assignerBehind(o *Operator, depth int) *Operator {
 	var found *Operator
+	if depth > len(v.e.Operators) {
+		return nil // the graph is not one
+	}
 	for _, id := range v.consumers[o.ID] {
 		next := v.ops[id]
 		switch {
@@ -137,7 +140,7 @@ func (v *view) assignerBehind(o *Operator) *Operator {
 		case next.Kind == KindAssign:
 			found = next
 		case next.Kind == KindFilter || next.Kind == KindPlain:
-			if found = v.assignerBehind(next); found == nil {
+			if found = v.assignerBehind(next, depth+1); found == nil {
 				return nil
 			}
 		default:

@@ -118,7 +118,7 @@ func (t *target) moves() bool {
 	return known && !stuck
 }
 
-// paceMillis returns how far the watermark went in a second, unknown without a past.
+// pace returns how many milliseconds the watermark went in a second, unknown without a past.
 func (t *target) pace() Known[int64] { return paceOf(t.in, t.past, t.v.spanMillis) }
 
 func paceOf(now, past Known[int64], span int64) Known[int64] {
@@ -196,7 +196,7 @@ func (l *lateness) all() bool {
 	return l.total.OK && l.in.OK && l.in.Value > 0 && l.total.Value*100 >= l.in.Value*95
 }
 
-// sinceMillis estimates when records began to be late, from their rate now.
+// lateSinceMillis estimates when records began to be late, from their rate now.
 func (t *target) lateSinceMillis() Known[int64] {
 	l := &t.late
 	if !l.growing() || t.v.spanMillis <= 0 {

@@ -248,7 +248,7 @@ func greater(a, b Known[int64]) Known[int64] {
 	return b
 }
 
-// busy returns the largest share of time, in ms/s, of the subtasks of an operator's task.
+// load returns the largest share of time, in ms/s, of the subtasks of an operator's task.
 func (v *view) load(o *Operator, of func(Task) Known[int64]) Known[int64] {
 	most := Known[int64]{}
 	for _, t := range v.tasks[vertexOf(o)] {
