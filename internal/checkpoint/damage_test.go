@@ -44,7 +44,7 @@ func checkAll(t *testing.T, s *Store, what string) error {
 	return errors.Join(verifyErr, c.Close())
 }
 
-// TestEveryByteIsChecked changes every byte of every file.
+// TestEveryByteIsChecked changes a bit in every byte of every file.
 func TestEveryByteIsChecked(t *testing.T) {
 	s, files := smallCheckpoint(t, "flips")
 	if err := checkAll(t, s, "whole"); err != nil {
@@ -53,22 +53,21 @@ func TestEveryByteIsChecked(t *testing.T) {
 	checked := 0
 	for name, whole := range files {
 		for i := range whole {
-			for _, flip := range []byte{1, 0x80, 0xff} {
-				broken := bytes.Clone(whole)
-				broken[i] ^= flip
-				files[name] = broken
-				if err := checkAll(t, s, name); err == nil {
-					t.Errorf("%s: byte %d of %d changed by %x is not noticed", name, i, len(whole), flip)
-				} else if !strings.Contains(err.Error(), "mem://flips/"+name) {
-					t.Errorf("%s: byte %d changed: the error does not name the file: %v", name, i, err)
-				}
-				checked++
+			flip := byte(1) << (i % 8)
+			broken := bytes.Clone(whole)
+			broken[i] ^= flip
+			files[name] = broken
+			if err := checkAll(t, s, name); err == nil {
+				t.Errorf("%s: byte %d of %d changed by %x is not noticed", name, i, len(whole), flip)
+			} else if !strings.Contains(err.Error(), "mem://flips/"+name) {
+				t.Errorf("%s: byte %d changed: the error does not name the file: %v", name, i, err)
 			}
+			checked++
 		}
 		files[name] = whole
 	}
-	if checked < 3000 {
-		t.Errorf("there are only %d bytes", checked/3)
+	if checked < 1000 {
+		t.Errorf("there are only %d bytes", checked)
 	}
 }
 

@@ -201,6 +201,11 @@ func TestPermissions(t *testing.T) {
 	if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := os.Chmod(dir, 0o700); err != nil {
+			t.Error(err)
+		}
+	})
 	_, err := take(s, 1, KindCheckpoint, "")
 	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), filepath.Join(dir, "chk-1")) {
 		t.Errorf("got %v", err)
