@@ -125,6 +125,16 @@ func TestCases(t *testing.T) {
 			}, IdleWhileBlocked, Loss, RemoveBottleneck, func(c *Culprit) bool { return c.Operator == "pair" && slices.Equal(c.Partitions, []int32{1}) },
 		},
 		{
+			"a record of tomorrow that the strategy keeps from the watermark", func(e *Evidence, past, now *Snapshot) {
+				operator(e, "b").Source.Strategy.MaxFutureMillis = Know[int64](60_000)
+				setLate(past, 50)
+				setLate(now, 70)
+				for _, s := range []*Snapshot{past, now} {
+					splitsOf(s, "b", func(sp *Split) { sp.MaxEventMillis = Know(now.AtMillis + dayMillis) })
+				}
+			}, BoundTooSmall, Loss, RaiseBound, nil,
+		},
+		{
 			"late records around a restart", func(e *Evidence, past, now *Snapshot) {
 				e.Restarts = Know[int64](1)
 				setLate(past, 300)

@@ -1,8 +1,11 @@
 package why
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/lowwater/lowwater/test/scenarios"
 )
@@ -27,4 +30,110 @@ func mentions(t *testing.T, s *scenarios.Scenario) {
 		t.Errorf("%d lines are more than a screen:\n%s", lines, text)
 	}
 	t.Log("\n" + text)
+}
+
+func TestReportStyle(t *testing.T) {
+	d := Diagnosis{Findings: []Finding{{
+		Code: QuietPartition, Severity: Stall, Answer: "One two three four five six.", Why: []string{"Seven eight."},
+		Culprit: Culprit{Source: "s", Partitions: []int32{1, 2}, Input: Know(0)},
+		Numbers: []Number{{"silent_ms", 5}}, RuledOut: []RuledOut{{PartitionLag, "lag 0"}}, Unless: []Unless{{StalledReader, "offsets"}},
+		Fixes: []Fix{{Code: SetIdleness, Do: "Do it.", Go: "a(\n\tb)", Java: "java", SQL: "sql", Costs: "Some."}, {Code: CheckProducer, Do: "Look."}},
+		Then:  []Code{QuietInput}, Consequences: []Code{EventTimeSkew},
+	}, {Code: Backpressure, Severity: Slow, Answer: "Slow."}}, Blind: []string{"Kafka."}}
+	const want = `One two three four
+  five six.
+quiet-partition, stall, likely
+source s, partitions 1
+  and 2, input 0
+why
+  Seven eight.
+  silent_ms=5
+ruled out
+  partition-lag: lag 0
+  not ruled out:
+    stalled-reader,
+    which takes
+    offsets to tell
+fix: set-idleness
+  Do it.
+    Go:
+      a(
+          b)
+  Costs: Some.
+or
+  check-producer:
+    Look.
+then
+  Once that is out of
+    the way:
+    quiet-input.
+explains
+  It also accounts for
+    what looks like
+    event-time-skew.
+further findings
+  backpressure (slow):
+    Slow.
+could not see
+  Kafka.
+`
+	var plain, bold strings.Builder
+	for _, w := range []struct {
+		to    *strings.Builder
+		style Style
+	}{{&plain, Style{Width: 22}}, {&bold, Style{Width: 22, Bold: true}}} {
+		if err := d.Write(w.to, w.style); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := gocmp.Diff(want, plain.String()); diff != "" {
+		t.Errorf("plain (-want +got):\n%s", diff)
+	}
+	if strip := strings.NewReplacer("\x1b[1m", "", "\x1b[0m", "").Replace(bold.String()); strip != want || strip == bold.String() {
+		t.Errorf("bold is\n%q", bold.String())
+	}
+}
+
+func TestReportForMachines(t *testing.T) {
+	d := Diagnosis{Job: "j", AtMillis: 7, Findings: []Finding{{
+		Code: SideInputWithout, Severity: Stall, Answer: "A.", Culprit: Culprit{Source: "s", Operator: "o", Input: Know(1)},
+		Numbers: []Number{{"side_records", 2}}, Unless: []Unless{{QuietInput, "time"}}, RuledOut: []RuledOut{{QuietPartition, "no"}},
+		Fixes: []Fix{{Code: StrategyOnSideInput, Do: "D.", Go: "g", Costs: "C."}},
+	}}}
+	got, err := json.Marshal(d.Report())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"job":"j","at_ms":7,"cause":"side-input-without-watermarks","severity":"stall","findings":[` +
+		`{"code":"side-input-without-watermarks","severity":"stall","likely":true,"answer":"A.","culprit":{"source":"s","operator":"o","input":1},` +
+		`"numbers":{"side_records":2},"ruled_out":[{"code":"quiet-partition","because":"no"}],"unless":[{"code":"quiet-input","needs":"time"}],` +
+		`"fixes":[{"code":"strategy-on-side-input","do":"D.","go":"g","costs":"C."}]}]}`
+	if diff := gocmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("JSON (-want +got):\n%s", diff)
+	}
+}
+
+func TestDuration(t *testing.T) {
+	for millis, want := range map[int64]string{
+		0: "0 ms", 250: "250 ms", 1500: "1.5 s", 9000: "9 s", 60_000: "60 s", 119_400: "119 s", 432_000: "7 min 12 s", 120_000: "2 min",
+		3_599_999: "1 h", 5_400_000: "1 h 30 min", 86_398_000: "24 h", 86_400_000: "24 h", 7 * 86_400_000: "7 days", -28_800_000: "-8 h",
+		MinTime: "-292471208 years",
+	} {
+		if got := duration(millis); got != want {
+			t.Errorf("duration(%d) is %q, want %q", millis, got, want)
+		}
+	}
+}
+
+func TestTimesDoNotWrapAround(t *testing.T) {
+	tests := []struct{ got, want int64 }{
+		{plus(MaxTime, 1), MaxTime}, {plus(MinTime, -1), MinTime}, {plus(5, -7), -2},
+		{minus(0, MinTime), MaxTime}, {minus(-1, MinTime), MaxTime}, {minus(MinTime, 1), MinTime}, {minus(MinTime, MinTime), 0}, {minus(MaxTime, -1), MaxTime},
+		{nextEnd(MinTime+1, 0, 0), MinTime + 1}, {nextEnd(-1, 10, 0), 10}, {nextEnd(9, 10, 0), 20}, {nextEnd(8, 10, 0), 10}, {nextEnd(0, 10, 3), 3},
+	}
+	for i, test := range tests {
+		if test.got != test.want {
+			t.Errorf("%d: %d, want %d", i, test.got, test.want)
+		}
+	}
 }

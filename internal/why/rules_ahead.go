@@ -26,6 +26,9 @@ func futureOf(t *target, f feed) (Finding, bool) {
 	if src.gen.place == genNone || src.gen.strategy != nil && src.gen.strategy.Kind == StrategyWallClock {
 		return Finding{}, false
 	}
+	if k := src.gen.strategy; k != nil && k.MaxFutureMillis.OK && t.in.Value <= v.now.AtMillis+k.MaxFutureMillis.Value+aheadMillis {
+		return Finding{}, false // such records do not move the watermark
+	}
 	ahead := src.aheadOfClock()
 	if len(ahead.splits) == 0 && !ahead.event.OK && len(t.feeds) == 1 && t.in.OK && t.in.Value > v.now.AtMillis+aheadMillis {
 		ahead.event = Know(plus(t.in.Value, src.gen.bound().Or(0)+1))
