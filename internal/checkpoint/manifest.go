@@ -34,6 +34,9 @@ type Manifest struct {
 	Kind Kind
 	// Triggered and Completed are wall-clock times.
 	Triggered, Completed time.Time
+	// Previous is the newest checkpoint that had completed when this one was triggered, 0
+	// if there was none.
+	Previous int64
 	// Version is that of the lowwater that wrote it.
 	Version   string
 	Operators []Operator

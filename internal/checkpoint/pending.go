@@ -240,7 +240,14 @@ func (p *Pending) share(name string, size int64, open func() (io.ReadCloser, err
 	}
 	p.refs[name] = SharedRef{Name: name, Size: size}
 	p.mu.Unlock()
-	return p.shared.store(name, size, open)
+	ref, err := p.shared.store(name, size, open)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil && p.ended && p.kind == KindSavepoint {
+		// Abort has cleared up before the file was there; nobody else will.
+		return SharedRef{}, errors.Join(errAborted, p.storage.remove(p.shared.dir+"/"+name))
+	}
+	return ref, err
 }
 
 // uses reports whether the pending checkpoint refers to a shared file.

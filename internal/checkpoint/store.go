@@ -216,19 +216,18 @@ func (s *Store) found() ([]Info, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	skip := map[string]bool{}
+	pending := map[string]bool{}
 	for p := range s.pending {
-		if p.storage == s.storage {
-			skip[p.dir] = true
-		}
+		pending[p.storage.path(p.dir)] = true // a savepoint may have been given this directory
 	}
+	seen := map[string]bool{}
 	var infos []Info
 	for _, f := range files {
 		dir, _, ok := strings.Cut(f.name, "/")
-		if !ok || skip[dir] {
+		if !ok || seen[dir] || pending[s.storage.path(dir)] {
 			continue
 		}
-		skip[dir] = true
+		seen[dir] = true
 		if id, kind, ok := parseDir(dir); ok {
 			infos = append(infos, Info{Path: s.storage.path(dir), ID: id, Kind: kind, dir: dir})
 		}

@@ -90,7 +90,7 @@ func TestRetain(t *testing.T) {
 	}
 }
 
-// TestRetainOverRestarts: a new process knows what its checkpoints refer to, and does
+// TestSharedOverRestarts: a new process knows what its checkpoints refer to, and does
 // not store it again.
 func TestSharedOverRestarts(t *testing.T) {
 	dir := t.TempDir()
@@ -139,6 +139,36 @@ func TestSharedOverRestarts(t *testing.T) {
 		t.Errorf("the left over file: %v", err)
 	}
 	checkWhole(t, 1, KindCheckpoint)(s.Load("chk-1"))
+}
+
+// TestAbortDuringShared: a savepoint that is given up while a shared file is stored leaves
+// nothing.
+func TestAbortDuringShared(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, dir)
+	p, err := s.Begin(1, KindSavepoint, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	segment, err := p.Segment("v", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ids(t, s); len(got) > 0 {
+		t.Errorf("the pending one is listed: %v", got)
+	}
+	_, err = segment.Shared("sst", 0, func() (io.ReadCloser, error) {
+		if err := p.Abort(); err != nil {
+			t.Error(err)
+		}
+		return io.NopCloser(strings.NewReader("")), nil
+	})
+	if !errors.Is(err, errAborted) {
+		t.Errorf("got %v", err)
+	}
+	if files, err := s.storage.list(""); err != nil || len(files) != 1 || files[0].name != "lock" {
+		t.Errorf("left are %v, %v", files, err)
+	}
 }
 
 // TestLock: the lock of a process that was killed is gone with it.
