@@ -117,7 +117,7 @@ func TestDuration(t *testing.T) {
 	for millis, want := range map[int64]string{
 		0: "0 ms", 250: "250 ms", 1500: "1.5 s", 9000: "9 s", 60_000: "60 s", 119_400: "119 s", 432_000: "7 min 12 s", 120_000: "2 min",
 		3_599_999: "1 h", 5_400_000: "1 h 30 min", 86_398_000: "24 h", 86_400_000: "24 h", 7 * 86_400_000: "7 days", -28_800_000: "-8 h",
-		MinTime: "-292471208 years",
+		MinTime: "-292471209 years",
 	} {
 		if got := duration(millis); got != want {
 			t.Errorf("duration(%d) is %q, want %q", millis, got, want)

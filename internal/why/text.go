@@ -26,7 +26,7 @@ func duration(millis int64) string {
 	case millis < 2000*day:
 		return pair((millis+hour/2)/hour, 24, "days", "h")
 	}
-	return fmt.Sprintf("%d years", (millis+182*day)/(365*day))
+	return fmt.Sprintf("%d years", (millis/day+182)/365)
 }
 
 // pair writes n as big units and small ones, small of which make a big one.
