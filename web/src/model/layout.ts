@@ -48,7 +48,7 @@ export function shape(graph: Graph, splits: Split[], path: HeldPath | null, dire
     }
     if (own.length > shown.length) {
       const id = `more:${v.id}`;
-      nodes.push({ id, width: splitWidth[direction][0], height: splitHeight, content: { kind: "more", vertex: v.id, count: own.length - shown.length } });
+      nodes.push({ id, width: splitWidth[direction][0] + 16, height: splitHeight, content: { kind: "more", vertex: v.id, count: own.length - shown.length } });
       edges.push({ id: edgeKey(id, v.id), from: id, to: v.id, label: "" });
     }
     nodes.push({ id: v.id, ...vertexSize, content: { kind: "vertex", vertex: v.id } });

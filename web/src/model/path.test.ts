@@ -140,6 +140,7 @@ describe("answer", () => {
     expect(answer(waiting(), undefined, [others[1]!])).toEqual({ tone: "held", text: "“join” waits for orders-2: its watermark has stood still for 6 min." });
     expect(answer(waiting({ sinceMs: now - 900 }), undefined, others)).toEqual({ tone: "calm", text: "Watermarks move. The smallest is that of orders-2." });
     expect(answer(waiting(), undefined, [split()])).toEqual({ tone: "calm", text: "Watermarks move. No input is behind the others." });
+    expect(answer(waiting({ sinceMs: now - 12_000 }), well, others)).toEqual({ tone: "calm", text: held.text });
     expect(answer(waiting({ watermark: null }), undefined, []).text).toBe("No input has a watermark yet.");
     expect(answer(waiting({ watermark: null }), undefined, others).text).toBe("“join” waits for orders-2, which has no watermark yet.");
     expect(answer(waiting({ split: null, sinceMs: now - 34_000 }), undefined, others).text).toBe(

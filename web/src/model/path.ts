@@ -203,7 +203,7 @@ function holderText(graph: Graph, path: HeldPath, splits: Split[]): string {
   if (holder.watermark === null) {
     return `“${waits.operator}” waits for ${name}, which has no watermark yet.`;
   }
-  if (!path.stuck) {
+  if (!path.stuck && (path.stoodMillis ?? 0) < stuckMillis) {
     return `Watermarks move. The smallest is that of ${name}.`;
   }
   const silence = split?.state === "active" && split.lastRecordAt ? graph.now - split.lastRecordAt : 0;

@@ -6,6 +6,9 @@ import { Panel } from "../ui/parts";
 import { SplitTable } from "../ui/splittable";
 import type { JobView } from "./job";
 
+/** More rows than these are no help to anyone, and slow every second. */
+const maxRows = 200;
+
 export function SplitsPage(view: JobView) {
   const [filter, setFilter] = useState("");
   const all = view.splits.splits;
@@ -20,7 +23,12 @@ export function SplitsPage(view: JobView) {
         )
       }
     >
-      <SplitTable splits={{ ...view.splits, splits: shown }} path={view.path} />
+      <SplitTable splits={{ ...view.splits, splits: shown }} path={view.path} most={maxRows} />
+      {shown.length > maxRows && (
+        <p class="note">
+          {maxRows} of {shown.length} splits, those furthest behind. The filter finds the others.
+        </p>
+      )}
     </Panel>
   );
 }

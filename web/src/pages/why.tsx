@@ -157,8 +157,7 @@ function Warnings(props: { warnings: PlanWarning[] }) {
       <ul class="plain">
         {props.warnings.map((w, i) => (
           <li key={`${w.code}/${i}`}>
-            <Pill tone={severityTone(w.severity)}>{w.severity || "warning"}</Pill> {w.where && <strong>{w.where}: </strong>}
-            {w.text} <code>{w.code}</code>
+            <Pill tone={severityTone(w.severity)}>{w.severity || "warning"}</Pill> {w.text} {w.where && <code>{w.where}</code>}
           </li>
         ))}
       </ul>

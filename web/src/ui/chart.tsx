@@ -81,6 +81,7 @@ function options(element: HTMLElement, lines: Line[], isolated: string | null, h
   };
   const fine = { incrs: timeSteps };
   const held = lines[0]?.held ? lines[0] : undefined;
+  const stuck = held?.color === "line-held";
   return {
     width: element.clientWidth,
     height,
@@ -108,9 +109,9 @@ function options(element: HTMLElement, lines: Line[], isolated: string | null, h
       }),
     ],
     // How far the line that holds is behind the clock, as an area.
-    bands: held && isolated === null ? [{ series: [1, lines.length + 1], fill: color("held-area") }] : [],
+    bands: stuck && isolated === null ? [{ series: [1, lines.length + 1], fill: color("held-area") }] : [],
     hooks: {
-      draw: [(u) => note.current && held && drawNote(u, note.current, held, color("held"))],
+      draw: [(u) => note.current && held && drawNote(u, note.current, held, color(stuck ? "held" : "water"))],
       setCursor: [
         (u) => {
           const { left } = u.cursor;

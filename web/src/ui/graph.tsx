@@ -212,18 +212,20 @@ function load(v: Vertex): string {
   return share(v.backPressured) > 10 ? "is-blocked" : share(v.busy) > 80 ? "is-busy" : "";
 }
 
-/** So many subtasks get a mark of their own on a card. */
-const maxMarks = 24;
+/** So many marks fit on a card. */
+const maxMarks = 13;
 
 /** Subtasks is a mark for each subtask: how far its watermark is from the latest one of the vertex. */
 function Subtasks(props: { vertex: Vertex; held: number | undefined; stuck: boolean }) {
   const { vertex } = props;
   const of = (s: Vertex["subtasks"][number]) => (vertex.kind === "source" ? s.outputWatermark : s.inputWatermark);
   const first = vertex.subtasks.map(of).reduce((a, b) => (compareWatermarks(a, b) >= 0 ? a : b), null);
+  // Of more subtasks the first ones are shown, and the one on the path.
+  const shown = vertex.subtasks.filter((s, i) => i < maxMarks || s.subtask === props.held);
   return (
     <span class="marks">
       <span class="faint">×{vertex.parallelism}</span>
-      {vertex.subtasks.slice(0, maxMarks).map((s) => {
+      {shown.map((s) => {
         const w = of(s);
         const behind = typeof w === "number" && typeof first === "number" ? first - w : 0;
         const state = s.subtask === props.held ? (props.stuck ? "stuck" : "lit") : s.idle ? "idle" : w === null ? "none" : "";

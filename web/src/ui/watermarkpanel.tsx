@@ -21,9 +21,10 @@ export function WatermarkPanel(props: { view: JobView; height: number }) {
   const [chosen, setShown] = useState<Shown>();
   const [pressed, setPressed] = useState<string | null>(null);
   const [cursor, setCursor] = useState<number | null>(null);
-  // Where there are splits they tell the story; subtasks repeat it.
-  const shown = chosen ?? (history?.series.some((s) => s.kind === "split") ? "split" : "all");
   const { path } = view;
+  // Where there are splits they tell the story, unless a subtask without one holds; subtasks repeat it.
+  const subtaskHolds = path !== null && path.split === null;
+  const shown = chosen ?? (!subtaskHolds && history?.series.some((s) => s.kind === "split") ? "split" : subtaskHolds ? "subtask" : "all");
   const lines = useMemo(() => linesOf(path, history, shown), [history, shown, path?.split, path?.stuck]);
   const drawn = useMemo(() => lines.slice(0, maxLines), [lines]);
   // A line that has gone, or is not among those shown, cannot be alone.
