@@ -164,7 +164,7 @@ func TestLittleEvidence(t *testing.T) {
 		all = append(all, v.scenario(t, means[0].Means))
 	}
 	for _, s := range all {
-		for range 30 {
+		for range 20 {
 			e := evidenceOf(t, s, random.IntN(2) == 0)
 			var taken []string
 			for _, m := range mutations {
