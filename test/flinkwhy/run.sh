@@ -26,4 +26,5 @@ fi
 version=${FLINK_VERSION:-2.3.0} kafka=${FLINK_KAFKA:-5.0.0-2.2}
 export LOWWATER_TEST_FLINK_LIB=${LOWWATER_TEST_FLINK_LIB:-${XDG_CACHE_HOME:-$HOME/.cache}/lowwater/flink-$version-kafka-$kafka/lib}
 
-go test -tags flink -count=1 -timeout 10m "$@" ./test/flinkwhy/...
+# The cases wait for most of their time, so more of them run at once than there are processors.
+go test -tags flink -count=1 -timeout 10m -parallel 16 "$@" ./test/flinkwhy/...
