@@ -55,6 +55,9 @@ func WithCheckpoints(url string, interval time.Duration, options ...CheckpointOp
 		if o.AlignmentTimeout > 0 && o.MaxConcurrent > 1 {
 			e.fail("WithCheckpoints: AlignedCheckpointTimeout and MaxConcurrentCheckpoints exclude each other: barriers that overtake records must be alone")
 		}
+		if o.CommitLater && o.MaxConcurrent > 1 {
+			e.fail("WithCheckpoints: CommitOneCheckpointLater and MaxConcurrentCheckpoints exclude each other: it must be known which checkpoint is the one before")
+		}
 		e.options.Checkpoints = o
 	}
 }
@@ -110,6 +113,18 @@ func RetainCheckpoints(n int) CheckpointOption {
 		if o.Retain = n; n < 1 {
 			return fmt.Errorf("RetainCheckpoints(%d): must be positive", n)
 		}
+		return nil
+	}
+}
+
+// CommitOneCheckpointLater has the output of exactly-once sinks become visible when not
+// only the checkpoint that covers it has completed but also the next one. Should the newest
+// checkpoint be damaged when the job has to go on from it, the one before is
+// used, and no output is repeated. Without this option the output between the two,
+// which is visible already, comes a second time. The price is one interval of latency.
+func CommitOneCheckpointLater() CheckpointOption {
+	return func(o *job.CheckpointOptions) error {
+		o.CommitLater = true
 		return nil
 	}
 }

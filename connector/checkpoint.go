@@ -52,16 +52,17 @@ type RestorableEnumerator interface {
 type TwoPhaseWriter interface {
 	// Recover is called once, before the first Write. prepared is what Prepare gave in
 	// an earlier run and may or may not have been committed, oldest first: Recover
-	// commits it. It then gives up everything else that earlier runs left unfinished,
-	// also those with a larger parallelism.
+	// commits it. undecided was prepared, too, and is given to Commit later, before
+	// what this run prepares: Recover leaves it as it is. It then gives up everything
+	// else that earlier runs left unfinished, also those with a larger parallelism.
 	//
 	// Subtask i of n answers for what the subtasks i, i+n, i+2n and so on of earlier
-	// runs did: prepared is all of theirs that the checkpoint names, and what other
+	// runs did: prepared and undecided are all of theirs that the checkpoint names, and what other
 	// subtasks left is not to be touched.
 	//
 	// A sink that is exactly-once no longer has Recover called when the job is restored,
 	// and then none of the other methods.
-	Recover(ctx context.Context, prepared [][]byte) error
+	Recover(ctx context.Context, prepared, undecided [][]byte) error
 	// Prepare ends what was written since the last call: when it returns, only a Commit
 	// is missing, and can be done by another process that knows the bytes returned. No
 	// bytes mean that there is nothing to commit.

@@ -28,6 +28,8 @@ type CheckpointOptions struct {
 	// AlignmentTimeout is how long a task waits for barriers before it lets them overtake
 	// records; 0 means for ever.
 	AlignmentTimeout time.Duration
+	// CommitLater has output become visible one checkpoint later than it could.
+	CommitLater bool
 	// Retain is how many completed checkpoints are kept, besides savepoints.
 	Retain  int
 	Restore RestoreOptions
@@ -70,6 +72,8 @@ type checkpoints struct {
 
 	mu     sync.Mutex
 	lastID int64
+	// newestID is the last completed one, or the one that this run was restored from.
+	newestID int64
 	// base is the last checkpoint that earlier runs of the program left: newer ones are
 	// this job's own.
 	base    int64
@@ -98,6 +102,13 @@ func openCheckpoints(ctx context.Context, j *Job) (*checkpoints, error) {
 }
 
 func (c *checkpoints) close() error { return c.store.Close() }
+
+// newestCompleted returns the number of the newest checkpoint that there is to go on from.
+func (c *checkpoints) newestCompleted() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.newestID
+}
 
 // next returns the number of a new checkpoint.
 func (c *checkpoints) next() int64 {
@@ -146,6 +157,9 @@ func (c *checkpoints) note(report status.Checkpoint) {
 // completed notes a success and removes what need not be kept any longer.
 func (c *checkpoints) completed(report status.Checkpoint) {
 	c.note(report)
+	c.mu.Lock()
+	c.newestID = max(c.newestID, report.ID)
+	c.mu.Unlock()
 	if err := c.store.Retain(c.options.Retain); err != nil {
 		c.job.log.Warn("removing old checkpoints failed", "error", err)
 		return

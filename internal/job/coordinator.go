@@ -62,6 +62,8 @@ type request struct {
 	target string
 	// stop ends the run with the checkpoint; final is the one behind the end of input.
 	stop, final bool
+	// again is the second of two that end the run.
+	again bool
 	// drain ends the input first, as if the sources had come to their ends.
 	drain bool
 	// answer, if not nil, has room for the one answer.
@@ -89,6 +91,8 @@ type attempt struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	timeout *time.Timer
+	// previous is the newest completed checkpoint at the trigger.
+	previous int64
 	// triggered is set when all sources have the barrier, sources is then their state.
 	triggered bool
 	sources   map[string][]byte
@@ -237,7 +241,7 @@ func (c *coordinator) trigger(q *request) {
 	if q.kind == checkpoint.KindCheckpoint && !q.stop && !q.final {
 		b.AlignmentTimeout = c.options.AlignmentTimeout
 	}
-	a := &attempt{request: q, barrier: b, left: map[*runningTask]bool{}, report: c.report(q, b)}
+	a := &attempt{request: q, barrier: b, previous: c.job.newestCompleted(), left: map[*runningTask]bool{}, report: c.report(q, b)}
 	a.ctx, a.cancel = context.WithCancelCause(c.run.ctx)
 	var err error
 	if a.store, err = c.job.store.Begin(id, q.kind, q.target); err != nil {
@@ -349,13 +353,23 @@ func (c *coordinator) completed(e completed) {
 	}
 	c.failed = 0
 	c.remove(a, nil)
+	before := c.job.newestCompleted()
 	a.report.State, a.report.Path = status.CheckpointCompleted, e.path
 	c.job.completed(a.report)
+	rely := a.barrier.Checkpoint
+	if c.options.CommitLater {
+		rely = before
+	}
 	for _, t := range c.run.tasks {
-		t.task.Completed(a.barrier.Checkpoint)
+		t.task.Completed(rely)
 	}
 	a.request.reply(answer{path: e.path, id: a.barrier.Checkpoint})
-	if a.request.stop || a.request.final {
+	switch ends := a.request == c.ending; {
+	case ends && c.options.CommitLater && !a.request.again:
+		// Another one of the same state, so that what this one holds can be relied on.
+		c.ending = &request{kind: checkpoint.KindCheckpoint, stop: a.request.stop, final: a.request.final, again: true}
+		c.queue = append(c.queue, c.ending)
+	case ends:
 		c.release()
 	}
 }

@@ -59,6 +59,7 @@ func (r *run) restoreNodes(t *runningTask, cfg *task.Config) error {
 		}
 		if reader != nil {
 			cfg.Nodes[i].Runtime.Restored = reader
+			cfg.Nodes[i].Runtime.CommitUpTo = r.restored.commitUpTo(r.job.options.Checkpoints.CommitLater)
 		}
 	}
 	cfg.Opened = func() error {

@@ -3,6 +3,7 @@ package job
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -44,6 +45,7 @@ func (c *checkpoints) restore() (*restored, error) {
 	}
 	m := cp.Manifest()
 	c.mu.Lock()
+	c.newestID = m.ID
 	c.records.Restored++
 	c.records.RestoredFrom = &status.RestoredCheckpoint{
 		ID: m.ID, At: time.Now(), Savepoint: m.Kind == checkpoint.KindSavepoint, Path: cp.Path(),
@@ -150,6 +152,14 @@ func (r *restored) reader(n *graph.Node, subtask, parallelism int) (snapshot.Rea
 
 // unclaimed is implemented by readers that know what nobody asked for.
 type unclaimed interface{ Unclaimed() []string }
+
+// commitUpTo is Runtime's.
+func (r *restored) commitUpTo(later bool) int64 {
+	if !later {
+		return math.MaxInt64
+	}
+	return r.checkpoint.Manifest().Previous
+}
 
 // checkClaimed returns an error if state of the checkpoint would be lost.
 func (r *restored) checkClaimed(rt *operator.Runtime) error {

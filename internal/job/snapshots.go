@@ -118,7 +118,7 @@ func (r *run) drain() {
 func (c *coordinator) manifest(a *attempt) checkpoint.Manifest {
 	m := checkpoint.Manifest{
 		Job: c.run.job.name, ID: a.barrier.Checkpoint, Kind: a.request.kind,
-		Triggered: a.barrier.Triggered, Completed: time.Now(), Version: version(),
+		Triggered: a.barrier.Triggered, Completed: time.Now(), Previous: a.previous, Version: version(),
 	}
 	for _, v := range c.run.plan.Vertices {
 		for _, n := range v.Nodes {

@@ -156,6 +156,9 @@ type Runtime struct {
 	Checkpointing bool
 	// Restored is what the operator is restored from, nil if there is nothing.
 	Restored snapshot.Reader
+	// CommitUpTo is the checkpoint up to which output that was prepared and is part of
+	// Restored may be made visible at once. The rest waits for CheckpointCompleted.
+	CommitUpTo int64
 	// Splits numbers the splits of all sources of the job.
 	Splits *SplitRegistry
 	// WatermarkInterval is the time between two periodic calls of a watermark

@@ -28,7 +28,7 @@ type preparedOutput struct {
 
 // recover has the writer commit what an earlier run prepared.
 func (s *Sink[T]) recover() error {
-	var outputs [][]byte
+	var outputs, undecided [][]byte
 	if s.rt.Restored != nil {
 		part, ok := s.rt.Restored.Part(preparedPart)
 		if ok {
@@ -37,16 +37,21 @@ func (s *Sink[T]) recover() error {
 				return err
 			}
 			for _, p := range prepared {
-				outputs = append(outputs, p.Output)
+				if p.Checkpoint <= s.rt.CommitUpTo || s.twoPhase == nil {
+					outputs = append(outputs, p.Output)
+					continue
+				}
+				undecided = append(undecided, p.Output)
+				s.prepared = append(s.prepared, p)
 			}
 		}
 	}
 	if s.twoPhase != nil {
-		return s.twoPhase.Recover(s.rt.Context, outputs)
+		return s.twoPhase.Recover(s.rt.Context, outputs, undecided)
 	}
 	// The sink was exactly-once and is no longer.
 	if w, ok := s.writer.(connector.TwoPhaseWriter); ok && s.rt.Restored != nil {
-		return w.Recover(s.rt.Context, outputs)
+		return w.Recover(s.rt.Context, outputs, nil)
 	}
 	if len(outputs) > 0 {
 		return fmt.Errorf("the checkpoint holds output that is prepared and has to be committed, but %T cannot: "+

@@ -64,7 +64,7 @@ func (w *outsideWriter) Flush(context.Context) error {
 
 func (w *outsideWriter) Close() error { return nil }
 
-func (w *outsideWriter) Recover(ctx context.Context, prepared [][]byte) error {
+func (w *outsideWriter) Recover(ctx context.Context, prepared, _ [][]byte) error {
 	for _, p := range prepared {
 		if err := w.Commit(ctx, p); err != nil {
 			return err

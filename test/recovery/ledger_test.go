@@ -72,7 +72,7 @@ func (w *ledgerWriter) Write(_ context.Context, b *connector.Batch[string]) erro
 func (w *ledgerWriter) Flush(context.Context) error { return errors.New("Flush of a two-phase writer") }
 func (w *ledgerWriter) Close() error                { return nil }
 
-func (w *ledgerWriter) Recover(ctx context.Context, prepared [][]byte) error {
+func (w *ledgerWriter) Recover(ctx context.Context, prepared, _ [][]byte) error {
 	w.recovered = true
 	for _, p := range prepared {
 		if err := w.Commit(ctx, p); err != nil {

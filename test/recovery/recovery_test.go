@@ -44,6 +44,9 @@ type trial struct {
 	step   int64
 	// slow is how long the process function takes for one record.
 	slow time.Duration
+	// commitLater has output appear one checkpoint later, so that the newest checkpoint
+	// may be damaged.
+	commitLater bool
 
 	// faults is how many more failures there are to be, one in about odds chances.
 	faults atomic.Int64
@@ -66,6 +69,7 @@ func newTrial(seed uint64) *trial {
 	if r.IntN(2) == 0 {
 		t.slow = time.Duration(r.IntN(20)) * time.Millisecond
 	}
+	t.commitLater = r.IntN(3) == 0
 	t.faults.Store(int64(r.IntN(8)))
 	return t
 }
@@ -156,8 +160,12 @@ func (t *trial) run(tb testing.TB, l *ledger) error {
 	for attempt := 0; ; attempt++ {
 		// Barriers that overtake records must be alone.
 		concurrent := lowwater.MaxConcurrentCheckpoints(1 + t.random.IntN(2))
-		if t.random.IntN(2) == 0 {
+		if t.commitLater || t.random.IntN(2) == 0 {
 			concurrent = lowwater.AlignedCheckpointTimeout(time.Duration(1+t.random.IntN(20)) * time.Millisecond)
+		}
+		later := lowwater.RetainCheckpoints(3)
+		if t.commitLater {
+			later = lowwater.CommitOneCheckpointLater()
 		}
 		env := lowwater.NewEnvironment(
 			lowwater.WithLogger(slog.New(slog.DiscardHandler)),
@@ -165,7 +173,7 @@ func (t *trial) run(tb testing.TB, l *ledger) error {
 			lowwater.WithMaxParallelism(16),
 			lowwater.WithCheckpoints(address, time.Duration(100+t.random.IntN(2000))*time.Millisecond,
 				resume, lowwater.TolerableCheckpointFailures(t.random.IntN(3)),
-				concurrent),
+				concurrent, later),
 			lowwater.WithRestart(lowwater.FixedDelay{Attempts: 1000, Delay: time.Duration(t.random.IntN(500)) * time.Millisecond}),
 		)
 		t.job(env, l)
