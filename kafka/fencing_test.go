@@ -60,6 +60,11 @@ func TestZombieRepeatsACommit(t *testing.T) {
 		zombie.write(100)
 		zombie.prepare(2)
 		last := zombie.store()
+		for _, w := range zombie.writers {
+			if _, err := w.exactly.begin(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
 		j := s.mustRestore(last, 4)
 		zombie.commit(2)
 		err := zombie.writers[0].Write(t.Context(), batchOf("0"))

@@ -174,7 +174,7 @@ func (c *sinkConfig) writerOptions(manual bool) []kgo.Opt {
 	case None:
 		opts = append(opts, kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())
 	case ExactlyOnce:
-		opts = append(opts, kgo.RequiredAcks(kgo.AllISRAcks()))
+		opts = append(opts, kgo.RequiredAcks(kgo.AllISRAcks()), protocolVersion1())
 	default:
 		// A record that timed out in flight may have been written. At least
 		// once allows that; waiting for a broker for ever helps nobody.

@@ -16,18 +16,23 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 // This file is what brokers are told and asked about transactions. None of it needs the
 // client that wrote a transaction: a transaction that has been flushed is ended by whoever
 // knows its transactional id, producer id and epoch, also in another process.
 //
-// That holds for both versions of the protocol. Up to Kafka 3, EndTxn leaves the epoch
-// as it is; from Kafka 4 on (KIP-890) it raises it by one, and the coordinator takes a
-// repeated EndTxn with the epoch before for what it is. Either way a commit may be
-// repeated until InitProducerID begins something else with the same transactional id,
-// which raises the epoch: from then on it is refused, and so it is after the coordinator
-// has aborted the transaction.
+// It is done with version 1 of the protocol everywhere, as clients of Kafka 3 do it. There
+// EndTxn leaves the epoch as it is, and may be repeated until InitProducerID begins something
+// else with the transactional id, which raises the epoch: from then on EndTxn is refused,
+// and so it is when the coordinator has aborted the transaction. Version 2 (KIP-890) would
+// raise the epoch with each EndTxn, which changes nothing here, and depends on
+// the cluster's feature transaction.version: clusters that came from Kafka 3 have a lower
+// one and refuse it, and the feature may change between a checkpoint and the commit.
+// What version 2 guards against, records that arrive after the end of their transaction, does
+// not happen to what is committed, since it was acknowledged before; what is given up
+// ends with a raised epoch, so that late records are refused.
 
 // transactionRetryInterval is how long to wait while a coordinator is busy with the end
 // of a transaction.
@@ -240,6 +245,16 @@ func (c *cluster) maxTransactionTimeout(ctx context.Context) string {
 func (c *cluster) timeoutRefused(ctx context.Context, timeout time.Duration, err error) error {
 	return c.errorf("TransactionTimeout: %v is more than the brokers on %s allow, by transaction.max.timeout.ms: %s; lower the one or raise the other: %w",
 		timeout, c.cfg.addresses(), c.maxTransactionTimeout(ctx), err)
+}
+
+// endTxnVersion is the last version of EndTxn that is version 1 of the protocol. A client that
+// may not use later ones keeps to that version in everything.
+const endTxnVersion = 4
+
+func protocolVersion1() kgo.Opt {
+	versions := kversion.Tip()
+	versions.SetMaxKeyVersion(int16(kmsg.EndTxn), endTxnVersion)
+	return kgo.MaxVersions(versions)
 }
 
 // transactionOptions returns the options of a client that writes one transaction.

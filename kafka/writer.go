@@ -50,7 +50,7 @@ var (
 
 func newWriter[T any](ctx context.Context, s *Sink[T], rt connector.WriterRuntime) (connector.Writer[T], error) {
 	options := s.cfg.writerOptions(s.partition != nil)
-	c, err := connect("kafka sink", "WRITE and DESCRIBE", &s.cfg.client, rt.Logger, nil, options)
+	c, err := connect("kafka sink", "WRITE and DESCRIBE", &s.cfg.client, rt.Logger, []kgo.Opt{protocolVersion1()}, options)
 	if err != nil {
 		return nil, err
 	}
@@ -298,8 +298,8 @@ func (w *writer[T]) flush(ctx context.Context, client *kgo.Client) error {
 }
 
 // Recover implements connector.TwoPhaseWriter.
-func (w *writer[T]) Recover(ctx context.Context, prepared, undecided [][]byte) error {
-	return w.exactly.recover(ctx, prepared, undecided)
+func (w *writer[T]) Recover(ctx context.Context, prepared [][]byte) error {
+	return w.exactly.recover(ctx, prepared)
 }
 
 // Prepare implements connector.TwoPhaseWriter.
