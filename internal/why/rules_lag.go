@@ -10,6 +10,8 @@ import (
 const (
 	// lagMillis is how old a backlog must be to be worth telling.
 	lagMillis = 30_000
+	// catchUpMillis is how long a backlog that shrinks may take to be gone.
+	catchUpMillis = 2 * 3_600_000
 	// saturated is the share of time, in ms/s, from which on a task has none left;
 	// blockedShare that from which on back pressure is what limits it.
 	saturated    = 850
@@ -66,14 +68,20 @@ func (s *source) behind() (splits []split, told bool) {
 			continue
 		}
 		before := sp.past.lag()
-		if !before.OK || before.Value <= 0 || lag.Value*100 < before.Value*98 {
-			continue // it catches up
+		if !before.OK || before.Value <= 0 || catchesUp(before.Value, lag.Value, s.v.spanMillis) {
+			continue
 		}
 		if age := sp.backlogMillis(); age.OK && age.Value >= lagMillis {
 			splits = append(splits, sp)
 		}
 	}
 	return splits, told
+}
+
+// catchesUp reports whether a backlog will be gone in reasonable time at the pace at which
+// it shrank.
+func catchesUp(before, now, span int64) bool {
+	return now < before && now*span/(before-now) <= catchUpMillis
 }
 
 // backlogMillis estimates the age of the oldest record that is still to be read: as many
@@ -199,6 +207,10 @@ func slowFinding(s *source, slow []split) Finding {
 		Answer: fmt.Sprintf("Results of %s come late because %s of topic %s %s not read as fast as records come: lag %d, %s of records.",
 			quoted(v.nameOf(t.op.ID)), numbered("partition", c.Partitions), s.topic(slow), verb(len(slow), "is", "are"), worst.lag().Value, duration(age)),
 		Numbers: []Number{{"lag", worst.lag().Value}, {"behind_ms", age}},
+	}
+	if worst.past != nil && worst.past.lag().Value > worst.lag().Value {
+		f.Answer = fmt.Sprintf("Results of %s come late because %s of topic %s %s a backlog that hardly shrinks: lag %d, %s of records.",
+			quoted(v.nameOf(t.op.ID)), numbered("partition", c.Partitions), s.topic(slow), verb(len(slow), "has", "have"), worst.lag().Value, duration(age))
 	}
 	if a, n := worst.appended(), worst.read(); a.OK && n.OK {
 		f.Numbers = append(f.Numbers, Number{"appended", a.Value}, Number{"read", n.Value})
