@@ -17,11 +17,12 @@ type life struct {
 	v  status.Life
 }
 
-// enter notes a new state. Nothing follows the end.
+// enter notes a new state. Nothing follows the end, and nothing but the end the request to
+// cancel, which may come before the tasks have started.
 func (l *life) enter(s status.State) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.v.State == s || l.v.State.Ended() {
+	if l.v.State == s || l.v.State.Ended() || l.v.State == status.Cancelling && !s.Ended() {
 		return
 	}
 	if l.v.Since == nil {

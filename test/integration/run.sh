@@ -21,4 +21,10 @@ if [ -z "${LOWWATER_TEST_BROKERS:-}" ]; then
   export LOWWATER_TEST_BROKERS=127.0.0.1:$port LOWWATER_TEST_KAFKA_VERSION=$KAFKA_VERSION
 fi
 
+# Flink's command line is tested against ours if its distribution is there: test/cluster/flink.sh fetch.
+flink=${XDG_CACHE_HOME:-$HOME/.cache}/lowwater/flink-${FLINK_VERSION:-2.3.0}-kafka-${FLINK_KAFKA:-5.0.0-2.2}
+if [ -z "${LOWWATER_TEST_FLINK_HOME:-}" ] && [ -d "$flink" ]; then
+  export LOWWATER_TEST_FLINK_HOME=$flink
+fi
+
 go test -tags integration -race -count=1 -timeout 15m "$@" ./test/integration/...

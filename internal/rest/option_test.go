@@ -1,0 +1,130 @@
+package rest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/lowwater/lowwater"
+	"github.com/lowwater/lowwater/eventtime"
+	"github.com/lowwater/lowwater/format/raw"
+	"github.com/lowwater/lowwater/internal/kafkatest"
+	"github.com/lowwater/lowwater/kafka"
+)
+
+// jobsAt asks a server for its jobs.
+func jobsAt(t *testing.T, addr string) (names []string, err error) {
+	t.Helper()
+	answer, err := http.Get("http://" + addr + "/jobs/overview")
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	var overview struct {
+		Jobs []struct{ Name, State string }
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&overview); err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range overview.Jobs {
+		names = append(names, j.Name+" "+j.State)
+	}
+	return names, nil
+}
+
+// endless is a job that reads a topic for ever.
+func endless(t *testing.T, options ...lowwater.Option) *lowwater.Environment {
+	t.Helper()
+	cluster := kafkatest.Start(t)
+	cluster.CreateTopic(t, "orders", 1)
+	env := lowwater.NewEnvironment(append(options, lowwater.WithLogger(quiet()))...)
+	source := kafka.NewSource(raw.String{}, kafka.Brokers(cluster.Brokers()...), kafka.Topics("orders"), kafka.ClientOptions(cluster.Options()...))
+	lowwater.FromSource(env, source, eventtime.NoWatermarks[string](), "orders").SinkFunc(func(context.Context, string) error { return nil })
+	return env
+}
+
+// TestWithREST: the server is there while the job runs, and gone when it has been waited
+// for.
+func TestWithREST(t *testing.T) {
+	job, err := endless(t, lowwater.WithREST("127.0.0.1:0")).Start(t.Context(), "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := job.RESTAddr()
+	if names, err := jobsAt(t, addr); err != nil || len(names) != 1 || names[0] != "orders RUNNING" {
+		t.Errorf("jobs %q, %v", names, err)
+	}
+	job.Stop()
+	if err := job.Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := jobsAt(t, addr); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("the server answers after its job, or fails with %v", err)
+	}
+}
+
+// TestWithRESTFails: without its server a job does not start, and without its job no
+// server stays.
+func TestWithRESTFails(t *testing.T) {
+	other, err := lowwater.ServeREST("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	for want, option := range map[string]lowwater.Option{
+		"address already in use":                      lowwater.WithREST(other.Addr()),
+		"refusing to listen on 0.0.0.0:0":             lowwater.WithREST("0.0.0.0:0"),
+		"REST server: an option is nil":               lowwater.WithREST("127.0.0.1:0", nil),
+		"both a certificate file and a key file":      lowwater.WithREST("127.0.0.1:0", lowwater.RESTWithTLS("cert.pem", "")),
+		"option_test.go":                              lowwater.WithRESTServer(nil),
+		"allowed origin \"anything\": must be scheme": lowwater.WithREST("127.0.0.1:0", lowwater.RESTAllowedOrigins("anything")),
+	} {
+		job, err := endless(t, option).Start(t.Context(), "orders")
+		if err == nil {
+			job.Cancel()
+			t.Errorf("no error, want %q", want)
+		} else if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q, want %q", err, want)
+		}
+	}
+	cluster := kafkatest.Start(t)
+	env := lowwater.NewEnvironment(lowwater.WithREST("127.0.0.1:0"), lowwater.WithLogger(quiet()))
+	source := kafka.NewSource(raw.String{}, kafka.Brokers(cluster.Brokers()...), kafka.Topics("missing"), kafka.ClientOptions(cluster.Options()...))
+	lowwater.FromSource(env, source, eventtime.NoWatermarks[string](), "orders").SinkFunc(func(context.Context, string) error { return nil })
+	if _, err := env.Start(t.Context(), "orders"); err == nil || !strings.Contains(err.Error(), "missing") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestWithRESTServer: several jobs on one server, which shows them also when they have
+// ended.
+func TestWithRESTServer(t *testing.T) {
+	server, err := lowwater.ServeREST("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"first", "second"} {
+		job, err := endless(t, lowwater.WithRESTServer(server)).Start(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "first" {
+			job.Cancel()
+			if err := job.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		defer job.Cancel()
+	}
+	if names, err := jobsAt(t, server.Addr()); err != nil || strings.Join(names, ", ") != "first CANCELED, second RUNNING" {
+		t.Errorf("jobs %q, %v", names, err)
+	}
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+}
