@@ -184,7 +184,9 @@ func (o *observer) close() {
 func (c *whyCommand) report(w io.Writer, o *observer, d *why.Diagnosis) error {
 	if c.JSON {
 		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
+		if !c.Watch { // a watch prints a line for each change
+			encoder.SetIndent("", "  ")
+		}
 		return encoder.Encode(d.Report())
 	}
 	if err := d.Write(w, why.Style{Bold: newScreen(w).live}); err != nil {
@@ -228,7 +230,8 @@ func (c *whyCommand) watch(ctx context.Context, o *observer, w io.Writer) error 
 	}
 }
 
-// news begins a change on the screen with the time; in JSON only reports are lines.
+// news begins a change on the screen with the time; in JSON there are reports and errors
+// only.
 func (c *whyCommand) news(w io.Writer, text string) error {
 	if c.JSON {
 		if text == "" {

@@ -168,6 +168,32 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// TestWatchJSON: each change is a line, losing sight of the job, too.
+func TestWatchJSON(t *testing.T) {
+	t.Parallel()
+	c := &whyCommand{clusterFlags: clusterFlags{URL: recordedCluster(t, nil)}, For: time.Millisecond, Watch: true, JSON: true}
+	o, err := c.observer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.close()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	var out bytes.Buffer
+	if err := c.watch(ctx, o, &out); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		var report why.Report
+		if err := json.Unmarshal([]byte(line), &report); err != nil || report.Cause != why.QuietPartition {
+			t.Errorf("%v: %q", err, line)
+		}
+	}
+	if out.Len() == 0 {
+		t.Error("no report")
+	}
+}
+
 func TestExplain(t *testing.T) {
 	env := lowwater.NewEnvironment(lowwater.WithParallelism(2))
 	type record struct{ Key string }
