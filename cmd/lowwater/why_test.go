@@ -168,7 +168,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchJSON: each change is a line, losing sight of the job, too.
+// TestWatchJSON: each change is a line.
 func TestWatchJSON(t *testing.T) {
 	t.Parallel()
 	c := &whyCommand{clusterFlags: clusterFlags{URL: recordedCluster(t, nil)}, For: time.Millisecond, Watch: true, JSON: true}
