@@ -63,6 +63,9 @@ type openedTransaction struct {
 	err error
 }
 
+// noSlot is the slot of a transaction that another subtask of an earlier run prepared.
+const noSlot = -1
+
 type pendingTransaction struct {
 	preparedTransaction
 	slot int
@@ -79,9 +82,9 @@ func newTransactions(base context.Context, c *cluster, cfg *sinkConfig, rt conne
 	}
 }
 
-// recover commits what earlier runs prepared, and aborts everything else that those
-// subtasks left which this one succeeds.
-func (t *transactions) recover(ctx context.Context, prepared [][]byte) error {
+// recover commits what earlier runs prepared, except for what is undecided, and aborts
+// everything else that those subtasks left which this one succeeds.
+func (t *transactions) recover(ctx context.Context, prepared, undecided [][]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.client.startupTimeout)
 	defer cancel()
 	keep := map[string]bool{}
@@ -94,10 +97,22 @@ func (t *transactions) recover(ctx context.Context, prepared [][]byte) error {
 			return err
 		}
 		keep[p.TransactionalID] = true
-		if subtask, slot, ok := parseTransactionalID(t.cfg.transactionalIDPrefix, p.TransactionalID); ok && subtask == t.subtask {
+		if slot, own := t.ownSlot(p); own {
 			t.busy[slot] = true
 			t.committed = append(t.committed, slot)
 		}
+	}
+	for _, data := range undecided {
+		p, err := decodePrepared(data)
+		if err != nil {
+			return err
+		}
+		keep[p.TransactionalID] = true
+		slot, own := t.ownSlot(p)
+		if own {
+			t.busy[slot] = true
+		}
+		t.pending = append(t.pending, pendingTransaction{preparedTransaction: p, slot: slot})
 	}
 	if t.cfg.transactionalIDPrefix == "" {
 		return nil // the sink is exactly-once no longer
@@ -108,6 +123,15 @@ func (t *transactions) recover(ctx context.Context, prepared [][]byte) error {
 	var err error
 	t.open, err = t.start(ctx, t.takeSlot())
 	return err
+}
+
+// ownSlot returns the slot of a transaction of this subtask, or noSlot.
+func (t *transactions) ownSlot(p preparedTransaction) (slot int, own bool) {
+	subtask, slot, ok := parseTransactionalID(t.cfg.transactionalIDPrefix, p.TransactionalID)
+	if !ok || subtask != t.subtask {
+		return noSlot, false
+	}
+	return slot, true
 }
 
 // abortOthers fences the transactional ids that fall to this subtask, except those to keep.
@@ -249,7 +273,9 @@ func (t *transactions) commit(ctx context.Context, data []byte) error {
 	for _, slot := range t.pending[0].frees {
 		delete(t.busy, slot)
 	}
-	t.committed = append(t.committed, t.pending[0].slot)
+	if slot := t.pending[0].slot; slot != noSlot {
+		t.committed = append(t.committed, slot)
+	}
 	t.pending = t.pending[1:]
 	return nil
 }

@@ -153,7 +153,7 @@ func (s *stage) restore(from stored, parallelism int, opts ...SinkOption) (*job,
 		for _, p := range own {
 			outputs = append(outputs, p.data)
 		}
-		if err := w.Recover(s.t.Context(), outputs); err != nil {
+		if err := w.Recover(s.t.Context(), outputs, nil); err != nil {
 			return j, err
 		}
 	}

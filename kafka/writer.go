@@ -298,8 +298,8 @@ func (w *writer[T]) flush(ctx context.Context, client *kgo.Client) error {
 }
 
 // Recover implements connector.TwoPhaseWriter.
-func (w *writer[T]) Recover(ctx context.Context, prepared [][]byte) error {
-	return w.exactly.recover(ctx, prepared)
+func (w *writer[T]) Recover(ctx context.Context, prepared, undecided [][]byte) error {
+	return w.exactly.recover(ctx, prepared, undecided)
 }
 
 // Prepare implements connector.TwoPhaseWriter.
