@@ -1,6 +1,10 @@
 package observe
 
 import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/lowwater/lowwater/internal/graph"
@@ -51,7 +55,7 @@ func NewJob(j *job.Job, g *graph.Graph, options job.Options) Job {
 			MaxParallelism:    g.MaxParallelism,
 			WatermarkInterval: options.WatermarkInterval,
 			StopTimeout:       options.StopTimeout,
-			RestartStrategy:   "none",
+			RestartStrategy:   restartStrategy(options.Restart),
 		},
 	}
 }
@@ -59,10 +63,67 @@ func NewJob(j *job.Job, g *graph.Graph, options job.Options) Job {
 func (l *live) Plan() *Plan    { return l.plan }
 func (l *live) Config() Config { return l.config }
 
-// Checkpoints is what the job has of them.
+// Checkpoints is nil if the job takes none.
 func (l *live) Checkpoints() Checkpoints {
-	if c, ok := any(l.Job).(Checkpoints); ok && c.CheckpointConfig().Enabled {
-		return c
+	if !l.CheckpointConfig().Enabled {
+		return nil
 	}
-	return nil
+	return liveCheckpoints{l.Job}
+}
+
+// liveCheckpoints are those of a job of this process.
+type liveCheckpoints struct{ job *job.Job }
+
+// CheckpointConfig shows where checkpoints go without what may be secret in a URL. Savepoints
+// go there as well unless they are told where.
+func (c liveCheckpoints) CheckpointConfig() status.CheckpointConfig {
+	cfg := c.job.CheckpointConfig()
+	cfg.Storage = withoutSecrets(cfg.Storage)
+	cfg.SavepointDir = cfg.Storage
+	return cfg
+}
+
+// withoutSecrets drops the user and the query of a URL; a URL that cannot be read is not
+// shown at all.
+func withoutSecrets(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "unreadable"
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
+func (c liveCheckpoints) CheckpointStats() status.Checkpoints {
+	records, _ := c.job.Checkpoints()
+	return records
+}
+
+func (c liveCheckpoints) TriggerCheckpoint(ctx context.Context) (id int64, err error) {
+	path, err := c.job.Checkpoint(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, cp := range c.CheckpointStats().History {
+		if cp.Path == path {
+			id = cp.ID
+		}
+	}
+	return id, nil
+}
+
+func (c liveCheckpoints) TriggerSavepoint(ctx context.Context, dir string) (path string, err error) {
+	return c.job.Savepoint(ctx, dir)
+}
+
+func (c liveCheckpoints) StopWithSavepoint(ctx context.Context, dir string, drain bool) (path string, err error) {
+	return c.job.StopWithSavepoint(ctx, dir, drain)
+}
+
+// restartStrategy names what happens after a failure.
+func restartStrategy(s job.RestartStrategy) string {
+	if s == nil {
+		return "none"
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%T", s), "*job.")
 }
