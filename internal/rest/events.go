@@ -29,6 +29,7 @@ func (s *Server) events() http.Handler {
 			return
 		}
 		out := http.NewResponseController(w)
+		_ = out.SetReadDeadline(time.Time{}) // that of the request would end the stream
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("Cache-Control", "no-store")
 		for {

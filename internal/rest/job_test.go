@@ -29,6 +29,7 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 // subtasks and counted per key and second by two others. Partition 2 is silent.
 func orders(t *testing.T, strategy eventtime.WatermarkStrategy[string], options ...lowwater.RESTOption) (base string, job *lowwater.Job, produce func(...kafkatest.Record)) {
 	t.Helper()
+	t.Parallel() // such a test mostly waits
 	cluster := kafkatest.Start(t)
 	const topic = "orders"
 	cluster.CreateTopic(t, topic, 3)
@@ -76,17 +77,20 @@ func countingJob(t *testing.T, options ...lowwater.RESTOption) (base string, job
 	windows := func() *status.Operator { return &job.Status().Vertices[1].Subtasks[0].Operators[0] }
 	await(t, "watermark of the last record", func() bool { return windows().CurrentInputWatermark == 19_499 })
 	produce(kafkatest.Text(0, 10_000, "", "late"))
-	await(t, "late record and idle partition", func() bool {
-		idle, late := false, int64(0)
+	await(t, "late record, idle partition and known ends", func() bool {
+		idle, late, ends := false, int64(0), 0
 		for _, v := range job.Status().Vertices {
 			for _, task := range v.Subtasks {
 				late += task.Operators[0].LateRecordsDropped
 				for _, split := range task.Operators[0].Splits {
 					idle = idle || split.Partition == 2 && split.State == status.SplitIdle
+					if split.Partition < 2 && split.EndOffset == split.CurrentOffset {
+						ends++
+					}
 				}
 			}
 		}
-		return late == 1 && idle
+		return late == 1 && idle && ends == 2
 	})
 	return base, job
 }

@@ -194,6 +194,10 @@ func (r *Reading) sourceMetrics(m *metricList, now, before *status.Operator) {
 			m.add("watermarkAlignmentDrift", duration(*s.AlignmentDrift))
 		}
 	}
+	splitsBefore := map[string]*status.Split{}
+	for i := range before.Splits {
+		splitsBefore[before.Splits[i].ID] = &before.Splits[i]
+	}
 	var pending, lagMax int64
 	var known bool
 	for i := range now.Splits {
@@ -205,7 +209,7 @@ func (r *Reading) sourceMetrics(m *metricList, now, before *status.Operator) {
 			lag := max(0, split.EndOffset-split.CurrentOffset)
 			known, pending, lagMax = true, pending+lag, max(lagMax, lag)
 		}
-		r.splitMetrics(m, split, before)
+		r.splitMetrics(m, split, splitsBefore[split.ID])
 		kafkaMetrics(m, split)
 	}
 	if known {
@@ -216,18 +220,16 @@ func (r *Reading) sourceMetrics(m *metricList, now, before *status.Operator) {
 	}
 }
 
-// splitMetrics are those that Flink keeps of the event time of each split.
-func (r *Reading) splitMetrics(m *metricList, now *status.Split, operatorBefore *status.Operator) {
+// splitMetrics are those that Flink keeps of the event time of each split. before is nil for
+// a split that is new.
+func (r *Reading) splitMetrics(m *metricList, now, before *status.Split) {
 	g := Group{
 		Path:    "split." + ScopeName(now.ID) + ".watermark",
 		Logical: "split_watermark",
 		Labels:  []Label{{"split", now.ID}},
 	}
-	var before status.Split // of a split that is new: nothing
-	for _, s := range operatorBefore.Splits {
-		if s.ID == now.ID {
-			before = s
-		}
+	if before == nil {
+		before = &status.Split{}
 	}
 	idle := r.millisPerSecond(now.IdleFor, before.IdleFor)
 	paused := r.millisPerSecond(now.PausedFor, before.PausedFor)

@@ -184,3 +184,24 @@ func TestEndedJobsAreForgotten(t *testing.T) {
 		}
 	})
 }
+
+// BenchmarkManySplits is one look of the sampler at a job with 10,000 splits, and one scrape.
+func BenchmarkManySplits(b *testing.B) {
+	plan, job := oneVertex(10_000, 7)
+	b.Run("sample", func(b *testing.B) {
+		h := newHistory()
+		at := time.UnixMilli(1_800_000_000_000)
+		for b.Loop() {
+			at = at.Add(time.Minute)
+			h.record(at, plan, job)
+		}
+	})
+	b.Run("metrics", func(b *testing.B) {
+		r := &Reading{At: time.Now(), Plan: plan, Status: *job, before: sample{time.Now().Add(-5 * time.Second), *job}}
+		for b.Loop() {
+			if n := len(r.OperatorMetrics(0, 0, 0)); n < 70_000 {
+				b.Fatal(n)
+			}
+		}
+	})
+}
