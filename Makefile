@@ -11,9 +11,10 @@ PKG ?= ./...
 BENCH ?= .
 COUNT ?= 6
 BUDGET ?= 2m
+FAULTS ?= 12
 
 .DEFAULT_GOAL := help
-.PHONY: help build vet lint test integration demo bench fuzz-flink web web-test cover clean
+.PHONY: help build vet lint test integration chaos flinkwhy demo bench fuzz-flink web web-test cover clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +35,12 @@ test: vet ## vet, and all tests that need nothing but Go, with the race detector
 
 integration: ## the tests against a real Apache Kafka, started and stopped here (KAFKA_PORT=19092)
 	test/integration/run.sh
+
+chaos: ## a job on a real Kafka, disturbed FAULTS times: killed, frozen, cut off, its disk full, its checkpoints damaged (FAULTS=12; SEED=)
+	go run ./test/chaos -faults $(FAULTS) $(if $(SEED),-seed $(SEED))
+
+flinkwhy: ## lowwater why on jobs of a real Flink that stall, started and stopped here
+	test/flinkwhy/run.sh
 
 demo: ## watch a job on an embedded broker stall and flow (SCENARIO=union; SCENARIO=--help lists them)
 	go run ./cmd/lowwater demo $(SCENARIO)

@@ -8,7 +8,8 @@
 #   kafka.sh fetch              only fetch the jars
 #
 # The jars come from Maven once and stay in ${XDG_CACHE_HOME:-~/.cache}/lowwater for all checkouts.
-# Needs Java 17 or later and Maven. KAFKA_VERSION and KAFKA_HEAP (default 1g) may be set.
+# Needs Java 17 or later and Maven. KAFKA_VERSION, KAFKA_HEAP (default 1g) and KAFKA_ADVERTISED_PORT (that of a
+# proxy in front of the listener) may be set.
 set -euo pipefail
 
 version=${KAFKA_VERSION:-4.4.0}
@@ -64,7 +65,7 @@ process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:$((port + 1))
 listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$((port + 1))
-advertised.listeners=PLAINTEXT://127.0.0.1:$port
+advertised.listeners=PLAINTEXT://127.0.0.1:${KAFKA_ADVERTISED_PORT:-$port}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
