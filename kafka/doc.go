@@ -5,7 +5,7 @@
 // partitions are assigned by the engine, by the formula Flink uses (spec
 // watermarks 5.15), and offsets live in the job. Offsets committed to a group
 // (GroupID) are there to be looked at and nothing reads them back, unless a
-// later job starts from them (GroupOffsets), which may skip records.
+// later job starts from them (GroupOffsets), which without checkpoints may skip records.
 //
 // What a reader does when Kafka has bad news:
 //
@@ -16,8 +16,9 @@
 //     job with an error that names topic, partition and offset. The source
 //     never moves to another offset by itself.
 //
-// The sink gives at-least-once: Flush returns once every record written before
-// is acknowledged. There are no transactions in this package yet, no topic is
-// created by it, and it does not know about formats, timestamp assigners,
-// watermarks or checkpoints.
+// A source's positions are part of the job's checkpoints. A sink gives at-least-once, or
+// exactly-once with transactions that are committed when a checkpoint has completed
+// (Delivery). docs/kafka.md says what that asks of whoever runs the cluster. No topic is
+// created by this package, and it does not know about formats, timestamp assigners,
+// watermarks or when checkpoints are taken.
 package kafka

@@ -254,3 +254,38 @@ func TestRealBrokerRefusesTheFuture(t *testing.T) {
 		t.Errorf("error %v: does not mention %s", err, missing)
 	}
 }
+
+// TestUndecidedTransactions restores transactions that are to be committed only later, of
+// this subtask and of another one; meanwhile nothing ends them.
+func TestUndecidedTransactions(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *stage) {
+		j := s.mustRestore(stored{}, 2)
+		j.write(10)
+		j.prepare(2)
+		last := j.store()
+		j.write(10)
+		j.kill()
+
+		undecided := [][]byte{last.prepared[0][0].data, last.prepared[1][0].data}
+		for range 2 { // the first one crashes before the decision
+			w, err := s.sink().NewWriter(t.Context(), connector.WriterRuntime{Operator: "sink", Parallelism: 1, Logger: testLogger(t)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			j = &job{stage: s, writers: []*writer[string]{w.(*writer[string])}, written: 10, checkpoint: 1, prepared: make([][]preparedBy, 1)}
+			if err := j.writers[0].Recover(t.Context(), nil, undecided); err != nil {
+				t.Fatal(err)
+			}
+			j.write(10)
+			j.prepare(1)
+			defer j.kill()
+		}
+		for _, data := range undecided {
+			if err := j.writers[0].Commit(t.Context(), data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		j.commit(1)
+		s.checkOnce(20)
+	})
+}
