@@ -27,6 +27,9 @@ type operation struct {
 	done bool
 	// result is what it came to.
 	result any
+	// told is closed when a client has heard of the result.
+	told chan struct{}
+	once sync.Once
 }
 
 // operations remembers what was asked for.
@@ -45,7 +48,7 @@ func (ops *operations) start(ctx context.Context, o *observe.Observed, kind, id 
 	if ops.find(o, kind, id) != nil {
 		return id
 	}
-	op := &operation{id: id, job: o.ID, kind: kind}
+	op := &operation{id: id, job: o.ID, kind: kind, told: make(chan struct{})}
 	ops.list = append(ops.list, op)
 	if extra := len(ops.list) - maxOperations; extra > 0 {
 		ops.list = slices.Delete(ops.list, 0, extra)
@@ -64,6 +67,23 @@ func (ops *operations) start(ctx context.Context, o *observe.Observed, kind, id 
 		op.done, op.result = true, result
 	}()
 	return id
+}
+
+// linger waits until clients have heard of all results, at most for limit: who stops a job
+// with a savepoint wants to know where it is, although the server ends with the job.
+func (ops *operations) linger(limit time.Duration) {
+	ops.mu.Lock()
+	list := slices.Clone(ops.list)
+	ops.mu.Unlock()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for _, op := range list {
+		select {
+		case <-op.told:
+		case <-timer.C:
+			return
+		}
+	}
 }
 
 func (ops *operations) find(o *observe.Observed, kind, id string) *operation {
@@ -93,6 +113,7 @@ func (ops *operations) answer(o *observe.Observed, kind string, r *http.Request)
 	}{Status: progressJSON{"IN_PROGRESS"}}
 	if op.done {
 		out.Status.ID, out.Result = "COMPLETED", op.result
+		op.once.Do(func() { close(op.told) })
 	}
 	return out, nil
 }

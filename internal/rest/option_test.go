@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/lowwater/lowwater"
 	"github.com/lowwater/lowwater/eventtime"
@@ -64,6 +65,33 @@ func TestWithREST(t *testing.T) {
 	}
 	if _, err := jobsAt(t, addr); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("the server answers after its job, or fails with %v", err)
+	}
+}
+
+// TestServerTellsOfItsLastSavepoint: who stops a job with a savepoint hears where it is,
+// although the server ends with the job.
+func TestServerTellsOfItsLastSavepoint(t *testing.T) {
+	job, err := endless(t, lowwater.WithREST("127.0.0.1:0"), lowwater.WithCheckpoints("file://"+t.TempDir(), time.Hour)).Start(t.Context(), "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "http://" + job.RESTAddr() + "/jobs/" + firstJob(t, "http://"+job.RESTAddr())
+	id := field(t, request(t, "POST", path+"/stop", "{}").body, "request-id").(string)
+	<-job.Done()
+	var result any
+	await(t, "result", func() bool {
+		result = request(t, "GET", path+"/savepoints/"+id, "").body
+		return field(t, result, "status", "id") == "COMPLETED"
+	})
+	if field(t, result, "operation", "location") == "" {
+		t.Errorf("the stop came to %v", result)
+	}
+	begin := time.Now()
+	if err := job.Wait(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Errorf("the server stayed for %v after it was asked", took)
 	}
 }
 

@@ -30,8 +30,10 @@ const (
 	// streams of events.
 	maxRequests = 64
 	maxStreams  = 32
-	// closeTimeout is how long Close waits for answers under way.
-	closeTimeout = 2 * time.Second
+	// closeTimeout is how long Close waits for answers under way, lingerTimeout for
+	// clients to ask for the results of what they started.
+	closeTimeout  = 2 * time.Second
+	lingerTimeout = 5 * time.Second
 )
 
 // Config is the settings of a server. The zero value serves on DefaultAddr.
@@ -133,9 +135,10 @@ func (s *Server) URL() string {
 }
 
 // Close ends the server and the watching of its jobs. Answers under way have a moment to
-// get done.
+// get done, and clients that wait for a savepoint to ask for it.
 func (s *Server) Close() error {
 	s.once.Do(func() {
+		s.operations.linger(lingerTimeout)
 		s.closing()
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
