@@ -10,10 +10,10 @@ import "time"
 
 // Job is what a job looks like at one moment.
 type Job struct {
-	Name     string
-	Started  time.Time
-	Running  bool
-	Life     Life
+	Name    string
+	Started time.Time
+	Running bool
+	Life    Life
 	// Restarts is how often the job has been started again after a failure.
 	Restarts int64
 	Vertices []Vertex
