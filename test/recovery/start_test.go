@@ -1,0 +1,132 @@
+package recovery
+
+import (
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lowwater/lowwater"
+	"github.com/lowwater/lowwater/eventtime"
+	"github.com/lowwater/lowwater/state"
+	"github.com/lowwater/lowwater/window"
+)
+
+// checkpointed returns an environment with checkpoints at an address.
+func checkpointed(address string, options ...lowwater.CheckpointOption) *lowwater.Environment {
+	return lowwater.NewEnvironment(
+		lowwater.WithLogger(slog.New(slog.DiscardHandler)), lowwater.WithParallelism(2),
+		lowwater.WithCheckpoints(address, time.Second, options...), lowwater.WithRestart(nil),
+	)
+}
+
+// bubble runs f in virtual time, and a small trial with it.
+func bubble(t *testing.T, f func(t *testing.T, trial *trial)) {
+	synctest.Test(t, func(t *testing.T) {
+		trial := newTrial(1)
+		trial.faults.Store(0)
+		trial.slow = 0
+		f(t, trial)
+	})
+}
+
+func runs(t *testing.T, env *lowwater.Environment) {
+	t.Helper()
+	if err := env.Execute(t.Context(), "job"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fails wants Execute to fail with all of the words.
+func fails(t *testing.T, env *lowwater.Environment, words ...string) {
+	t.Helper()
+	err := env.Execute(t.Context(), "job")
+	if err == nil {
+		t.Fatalf("no error, want one with %q", words)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("error %q does not say %q", err, w)
+		}
+	}
+}
+
+// What the checkpoints in a directory mean to a new run is the author's to say.
+func TestStartsAreDecided(t *testing.T) {
+	bubble(t, func(t *testing.T, trial *trial) {
+		const address = "mem://starts"
+		build := func(options ...lowwater.CheckpointOption) (*lowwater.Environment, *ledger) {
+			env, l := checkpointed(address, options...), newLedger(trial)
+			trial.job(env, l)
+			return env, l
+		}
+		results := len(trial.reference())
+
+		env, l := build()
+		runs(t, env)
+		if len(l.visible) != results {
+			t.Fatalf("%d results, want %d", len(l.visible), results)
+		}
+		env, _ = build()
+		fails(t, env, "ResumeLatest", "StartFresh", address)
+
+		again := checkpointed(address, lowwater.ResumeLatest())
+		trial.job(again, l)
+		runs(t, again)
+		if len(l.visible) != results {
+			t.Errorf("a job that had ended gave %d results again", len(l.visible)-results)
+		}
+		env, l = build(lowwater.StartFresh())
+		runs(t, env)
+		if len(l.visible) != results {
+			t.Errorf("started anew it gave %d results, want %d", len(l.visible), results)
+		}
+		env, _ = build(lowwater.ResumeLatest(), lowwater.StartFresh())
+		fails(t, env, "exclude each other")
+		env, _ = build(lowwater.ResumeFrom("mem://starts/chk-999"))
+		fails(t, env, "chk-999")
+	})
+}
+
+// State that nobody takes is not dropped unless the author says so.
+func TestStateIsNotLostInSilence(t *testing.T) {
+	bubble(t, func(t *testing.T, trial *trial) {
+		const address = "mem://lost"
+		source := func(env *lowwater.Environment) *lowwater.KeyedStream[int, event] {
+			return lowwater.FromSource(env, &tickerSource{trial}, eventtime.ForMonotonousTimestamps[event](), "events").
+				UID("events").KeyBy(func(e event) int { return e.Key })
+		}
+		env := checkpointed(address)
+		source(env).Process(func() *counter { return &counter{trial: trial} }).UID("counter").PrintTo(io.Discard).UID("out")
+		runs(t, env)
+
+		env = checkpointed(address, lowwater.ResumeLatest())
+		source(env).Window(window.Tumbling(size)).Aggregate(lowwater.Count[event]()).UID("windows").PrintTo(io.Discard).UID("out")
+		fails(t, env, "counter", "state", "AllowNonRestoredState")
+
+		env = checkpointed(address, lowwater.ResumeLatest())
+		source(env).Process(func() *forgetful { return &forgetful{} }).UID("counter").PrintTo(io.Discard).UID("out")
+		fails(t, env, "counts", "AllowNonRestoredState")
+
+		env = checkpointed(address, lowwater.ResumeLatest(), lowwater.AllowNonRestoredState())
+		source(env).Process(func() *forgetful { return &forgetful{} }).UID("counter").PrintTo(io.Discard).UID("out")
+		runs(t, env)
+	})
+}
+
+// forgetful is counter after its state was taken out of the code.
+type forgetful struct {
+	lowwater.KeyedBase[int, string]
+	other state.ValueState[int]
+}
+
+func (f *forgetful) Open(ctx *lowwater.OpenContext[int]) error {
+	f.other = ctx.Value(state.Value[int]("other"))
+	return nil
+}
+
+func (f *forgetful) ProcessElement(*lowwater.KeyedContext[int], event, *lowwater.Collector[string]) error {
+	return nil
+}
