@@ -12,9 +12,10 @@ BENCH ?= .
 COUNT ?= 6
 BUDGET ?= 2m
 FAULTS ?= 12
+SEEDS ?= 2000
 
 .DEFAULT_GOAL := help
-.PHONY: help build vet lint test integration chaos flinkwhy demo bench fuzz-flink web web-test cover clean
+.PHONY: help build vet lint test integration recovery chaos flinkwhy demo bench fuzz-flink web web-test cover clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +36,9 @@ test: vet ## vet, and all tests that need nothing but Go, with the race detector
 
 integration: ## the tests against a real Apache Kafka, started and stopped here (KAFKA_PORT=19092)
 	test/integration/run.sh
+
+recovery: ## random interruptions of jobs in virtual time, many more than test runs (SEEDS=2000)
+	go test -tags $(TEST_TAGS) -count 1 ./test/recovery -seeds $(SEEDS) -kafkaseeds $$(($(SEEDS) / 10))
 
 chaos: ## a job on a real Kafka, disturbed FAULTS times: killed, frozen, cut off, its disk full, its checkpoints damaged (FAULTS=12; SEED=)
 	go run ./test/chaos -faults $(FAULTS) $(if $(SEED),-seed $(SEED))
