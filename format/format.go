@@ -2,7 +2,7 @@
 // formats, which turn bytes into values and back.
 //
 // It holds interfaces only. Formats live in the packages below it (format/raw,
-// format/json and others); nothing here knows about topics, files or records.
+// format/json and others); nothing here knows about topics or directories.
 package format
 
 // Decoder turns the bytes of one record into a value. A decoder is used by all
