@@ -18,7 +18,8 @@ type reading struct {
 	Value  float64
 }
 
-// readings makes a stream with a watermark just before each reading.
+// readings makes a stream in which each reading is followed by a watermark just before its
+// time.
 func readings(env *lowwater.Environment, values ...reading) *lowwater.DataStream[reading] {
 	strategy := eventtime.ForGenerator(func() eventtime.WatermarkGenerator[reading] { return eachReading{} })
 	return lowwater.FromSlice(env, values).AssignTimestampsAndWatermarks(
@@ -109,37 +110,61 @@ func ExampleKeyedStream_SortByEventTime() {
 	// {roof 3000 22}
 }
 
-// limits keeps the latest limit of each sensor and passes on what is above it.
+// limits keeps the latest limit of each sensor and passes on what is above it. Readings
+// that come before the first limit of their sensor wait for it.
 type limits struct {
 	lowwater.KeyedBase[string, string]
-	byName state.MapState[string, float64]
+	byName  state.MapState[string, float64]
+	waiting state.ListState[float64]
 }
 
 func (f *limits) Open(ctx *lowwater.KeyedBroadcastOpenContext[string]) error {
 	f.byName = ctx.Broadcast(state.Map[string, float64]("limits"))
+	f.waiting = ctx.List(state.List[float64]("waiting"))
 	return nil
 }
 
 func (f *limits) ProcessElement(ctx *lowwater.KeyedContext[string], r reading, out *lowwater.Collector[string]) error {
-	if limit, ok := f.byName.Get(ctx.Key()); ok && r.Value > limit {
-		out.Emit(fmt.Sprintf("%s: %v is above %v", ctx.Key(), r.Value, limit))
+	if limit, ok := f.byName.Get(ctx.Key()); ok {
+		check(r.Sensor, r.Value, limit, out)
+	} else {
+		f.waiting.Add(r.Value)
 	}
 	return nil
 }
 
-func (f *limits) ProcessBroadcast(_ *lowwater.KeyedBroadcastContext[string], limit reading, _ *lowwater.Collector[string]) error {
+func (f *limits) ProcessBroadcast(ctx *lowwater.KeyedBroadcastContext[string], limit reading, out *lowwater.Collector[string]) error {
 	f.byName.Put(limit.Sensor, limit.Value)
-	return nil
+	return ctx.EachKey(f.waiting, func(sensor string, waiting state.ListState[float64]) error {
+		if sensor == limit.Sensor {
+			for _, v := range waiting.Get() {
+				check(sensor, v, limit.Value, out)
+			}
+			waiting.Clear()
+		}
+		return nil
+	})
+}
+
+func check(sensor string, value, limit float64, out *lowwater.Collector[string]) {
+	if value > limit {
+		out.Emit(fmt.Sprintf("%s: %v is above %v", sensor, value, limit))
+	}
 }
 
 func ExampleKeyedStream_ConnectBroadcast() {
-	env := lowwater.NewEnvironment()
-	measured := readings(env, reading{"roof", 1000, 35}, reading{"cellar", 2000, 7})
+	env := lowwater.NewEnvironment(lowwater.WithParallelism(1))
+	measured := readings(env, reading{"roof", 1000, 35}, reading{"roof", 2000, 25}, reading{"cellar", 2000, 7})
 	changes := readings(env, reading{"roof", 0, 30})
 	measured.KeyBy(func(r reading) string { return r.Sensor }).
 		ConnectBroadcast(changes).
 		Process(func() *limits { return &limits{} }).
 		Print()
+	if err := env.Execute(context.Background(), "limits"); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// roof: 35 is above 30
 }
 
 func ExampleDataStream_AsyncMap() {
