@@ -100,7 +100,15 @@ func (v *view) explains(a, b *Finding) bool {
 	if b.Severity.rank() < a.Severity.rank() && len(a.Unless) > 0 && len(b.Unless) == 0 {
 		return false // what is sure and worse is not explained by a guess
 	}
+	if (a.Code == TimestampsTooFine || a.Code == FutureTimestamp) && b.Severity == Stall && len(b.Unless) == 0 &&
+		len(a.Culprit.Partitions) > 0 && len(b.Culprit.Partitions) > 0 && (a.Culprit.Source != b.Culprit.Source || disjoint(a.Culprit.Partitions, b.Culprit.Partitions)) {
+		return false // what is ahead does not hold others back
+	}
 	return v.related(a, b)
+}
+
+func disjoint(a, b []int32) bool {
+	return !slices.ContainsFunc(a, func(p int32) bool { return slices.Contains(b, p) })
 }
 
 // related reports whether two findings concern one another: the same source, or an operator
@@ -177,7 +185,7 @@ func nothing(v *view) Finding {
 			continue
 		}
 		behind := minus(v.now.AtMillis, t.in.Value)
-		s := quoted(v.nameOf(t.op.ID)) + ": the watermark is " + instant(t.in.Value) + ", " + duration(behind) + " behind the clock"
+		s := quoted(v.nameOf(t.op.ID)) + ": the watermark is " + instant(t.in.Value) + ", " + distance(behind) + " the clock"
 		if p := t.pace(); p.OK {
 			s += ", and goes on by " + duration(p.Value) + " each second"
 			f.Numbers = append(f.Numbers, Number{"pace_ms_per_s", p.Value})
@@ -200,6 +208,14 @@ func nothing(v *view) Finding {
 		}
 	}
 	return f
+}
+
+// distance says how far something is behind, or ahead of, what follows.
+func distance(behind int64) string {
+	if behind < 0 {
+		return duration(-behind) + " ahead of"
+	}
+	return duration(behind) + " behind"
 }
 
 // blind says what could not be seen.

@@ -362,9 +362,11 @@ type Profile struct {
 	// the Kafka timestamp.
 	PayloadBehindRecordMillis int64
 	// SteadiestGapMillis is, over keys with at least 10 records, the smallest of their
-	// largest distances between two events; unknown if there is no such key.
-	SteadiestGapMillis Known[int64]
-	SteadiestKey       string
+	// largest distances between two events, or from their last one to the newest of all;
+	// unknown if there is no such key. SteadiestSpanMillis is from its first event to its last.
+	SteadiestGapMillis  Known[int64]
+	SteadiestSpanMillis int64
+	SteadiestKey        string
 }
 
 // Gap is a time without appends.

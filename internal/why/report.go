@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -126,9 +127,20 @@ func (p *printer) numbers(all []Number) {
 	}
 	var each []string
 	for _, n := range all {
-		each = append(each, fmt.Sprintf("%s=%d", n.Name, n.Value))
+		each = append(each, n.Name+"="+n.text())
 	}
 	p.text("  ", strings.Join(each, " "))
+}
+
+// text writes the value; the ends of time by their names.
+func (n Number) text() string {
+	switch n.Value {
+	case MinTime:
+		return "min"
+	case MaxTime:
+		return "max"
+	}
+	return strconv.FormatInt(n.Value, 10)
 }
 
 // fixes writes the first fix with its code, the others in a line.

@@ -137,3 +137,47 @@ func TestTimesDoNotWrapAround(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswers checks sentences whose grammar or advice depends on what was seen.
+func TestAnswers(t *testing.T) {
+	future := topic("a", 2, steady(0, 1000), until(steady(1, 1000), 10*minute))
+	future.Rows = jsonRows(row(15*minute, 0, variantStart+26*hour, "bad"))
+	tests := []struct {
+		name string
+		variant
+		want, not string
+	}{
+		{"many partitions never fed", variant{
+			topics: []scenarios.Topic{topic("a", 20, steady(0, 1000))}, job: job(from("a", "a", 2, bounded(1000, 0)), tumbling("w", minute, "a")),
+		}, "have no record yet and hold the watermark", "and holds"},
+		{"an input of two partitions", variant{
+			topics: []scenarios.Topic{topic("a", 1, steady(0, 1000)), topic("b", 2, until(steady(0, 1000), minute), until(steady(1, 1000), minute))},
+			job:    job(from("a", "a", 1, bounded(1000, 0)), from("b", "b", 2, bounded(1000, 0)), tumbling("w", minute, "a", "b")),
+		}, `input "b" (topic b) has sent nothing`, "have sent"},
+		{"a record of tomorrow beyond a silent partition", variant{
+			topics: []scenarios.Topic{future}, job: job(from("a", "a", 2, bounded(1000, 0)), tumbling("w", minute, "a")),
+		}, "Once that is out of the way: future-timestamp.", "explains"},
+		{"a watermark ahead of the clock", variant{
+			topics: []scenarios.Topic{topic("a", 1, shifted(steady(0, 1000), 5000))}, job: job(from("a", "a", 1, bounded(1000, 0)), tumbling("w", minute, "a")),
+		}, "ahead of the clock", "behind the clock"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			test.at = 20 * minute
+			d := Diagnose(evidenceOf(t, test.scenario(t, means[0].Means), true))
+			text := strings.Join(strings.Fields(d.String()), " ")
+			if !strings.Contains(text, test.want) || strings.Contains(text, test.not) {
+				t.Errorf("want %q and not %q:\n%v", test.want, test.not, d)
+			}
+		})
+	}
+}
+
+// TestEndsOfTime: numbers at the ends of time have names.
+func TestEndsOfTime(t *testing.T) {
+	for n, want := range map[int64]string{MinTime: "min", MaxTime: "max", -7: "-7"} {
+		if got := (Number{"n", n}).text(); got != want {
+			t.Errorf("%d is %s, want %s", n, got, want)
+		}
+	}
+}

@@ -48,6 +48,9 @@ func reading(v *view) []Finding {
 		if un := s.unassigned(); len(un) > 0 {
 			found = append(found, unassignedFinding(s, un))
 		}
+		if s.heldBySlower() {
+			continue
+		}
 		if len(stalled) > 0 {
 			found = append(found, stalledFinding(s, stalled))
 		}
@@ -56,6 +59,28 @@ func reading(v *view) []Finding {
 		}
 	}
 	return found
+}
+
+// heldBySlower reports whether a source with a backlog only waits, by alignment, for another
+// of its group that is behind it and has a backlog, too.
+func (s *source) heldBySlower() bool {
+	g := s.gen.strategy
+	w := timeOf(s.watermark())
+	if g == nil || g.Alignment == nil || !w.OK || s.v.load(s.op, busyOf).Or(0) >= saturated {
+		return false
+	}
+	for _, m := range s.v.sources {
+		o := m.gen.strategy
+		if m == s || o == nil || o.Alignment == nil || o.Alignment.Group != g.Alignment.Group {
+			continue
+		}
+		mine := timeOf(m.watermark())
+		ahead := g.Alignment.DriftMillis.Or(0) / 2
+		if behind, _ := m.behind(); len(behind) > 0 && mine.OK && minus(w.Value, mine.Value) > ahead && s.v.load(m.op, busyOf).Or(saturated) >= saturated {
+			return true
+		}
+	}
+	return false
 }
 
 // behind returns the splits with a backlog that does not shrink; false if nobody tells
@@ -229,7 +254,10 @@ func slowFinding(s *source, slow []split) Finding {
 	if w := t.in; w.OK {
 		f.RuledOut = append(f.RuledOut, RuledOut{EventTimeSkew, "what holds the watermark back is unread records, not old ones"})
 	}
-	if s.hot(slow) {
+	switch {
+	case s.assigned && s.op.Parallelism >= len(s.splits):
+		return f.fix(t, RepartitionKey) // there is a reader for each
+	case s.hot(slow):
 		return f.fix(t, RepartitionKey, ScaleSource)
 	}
 	return f.fix(t, ScaleSource, RepartitionKey)

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -215,7 +216,7 @@ func someQuiet(t *target, q quiet) []Finding {
 		return nil
 	}
 	potential := t.potential(q)
-	var found []Finding
+	var held []holding
 	for _, f := range t.feeds {
 		byTopic := map[string][]quietSplit{}
 		for _, s := range q.silent {
@@ -236,10 +237,30 @@ func someQuiet(t *target, q quiet) []Finding {
 			}
 		}
 		for _, topic := range slices.Sorted(maps.Keys(byTopic)) {
-			found = append(found, quietOf(t, f, byTopic[topic], q, potential))
+			at := MaxTime
+			for _, s := range byTopic[topic] {
+				w := s.Watermark
+				if !w.OK {
+					w = t.v.out(f.src.gen.opOr(f.src.op), s.Subtask.Or(WholeOperator))
+				}
+				at = min(at, w.Or(MaxTime))
+			}
+			held = append(held, holding{quietOf(t, f, byTopic[topic], q, potential), at})
 		}
 	}
+	// The smallest watermark is what is waited for now, the others come after it.
+	slices.SortStableFunc(held, func(a, b holding) int { return cmp.Compare(a.at, b.at) })
+	var found []Finding
+	for _, h := range held {
+		found = append(found, h.Finding)
+	}
 	return found
+}
+
+// holding is a finding with the watermark that it holds.
+type holding struct {
+	Finding
+	at int64
 }
 
 // holds reports whether a silent split pins the target: it counts, and others are ahead.
@@ -330,16 +351,18 @@ func quietOf(t *target, f feed, mine []quietSplit, q quiet, potential Known[int6
 		code = QuietInput
 		what = fmt.Sprintf("input %s (topic %s)", quoted(v.nameOf(src.op.ID)), src.topic(splits))
 	}
+	things := len(mine)
+	if code == QuietInput {
+		things = 1
+	}
 	out := Finding{
 		Code: code, Severity: Stall, Culprit: src.culprit(splits),
-		Answer:  fmt.Sprintf("%s is silent because %s %s and holds the watermark at %s.", t.title(), what, hasBeenSilent(longest, len(mine)), held(t.in)),
+		Answer:  fmt.Sprintf("%s is silent because %s %s and %s the watermark at %s.", t.title(), what, hasBeenSilent(longest, things), verb(things, "holds", "hold"), held(t.in)),
 		Numbers: []Number{{"silent_ms", longest.millis}},
 	}
 	if longest.never {
-		out.Answer = fmt.Sprintf("%s is silent because %s %s no record yet and holds the watermark at %s.", t.title(), what, verb(len(mine), "has", "have"), held(t.in))
-		if code == QuietInput {
-			out.Answer = fmt.Sprintf("%s is silent because %s has no record yet and holds the watermark at %s.", t.title(), what, held(t.in))
-		}
+		out.Answer = fmt.Sprintf("%s is silent because %s %s no record yet and %s the watermark at %s.",
+			t.title(), what, verb(things, "has", "have"), verb(things, "holds", "hold"), held(t.in))
 	} else if started := v.e.StartedMillis; started.OK && !longest.atLeast && longest.sinceMillis >= started.Value {
 		out.Why = append(out.Why, fmt.Sprintf("%s: silent since %d s after the start of the job (%s UTC).",
 			upper(numbered("partition", []int32{longest.Partition})), (longest.sinceMillis-started.Value)/1000, clock(longest.sinceMillis)))
@@ -351,6 +374,11 @@ func quietOf(t *target, f feed, mine []quietSplit, q quiet, potential Known[int6
 		out.Why = append(out.Why, fmt.Sprintf("The inputs that flow would allow %s.", instant(potential.Value)))
 	}
 	out.Then = nextQuiet(t, q, mine)
+	if potential.OK && potential.Value > v.now.AtMillis+aheadMillis {
+		out.Then = append(out.Then, FutureTimestamp)
+		out.Why = append(out.Why, fmt.Sprintf("That is %s ahead of the clock: once the watermark gets there, records of the present are late. Bound the timestamps before it is let go.",
+			duration(potential.Value-v.now.AtMillis)))
+	}
 	out.lookAlikes(t, longest, code, q)
 	out.quietByTheClock(mine)
 	if idle := src.gen.idleness().Or(0); idle > longest.millis {

@@ -84,7 +84,7 @@ func wrongUnit(v *view) []Finding {
 		}
 		if len(byUnit) == 0 {
 			if u, w, ok := s.unitOfWatermark(); ok {
-				f := unitFinding(s, u, nil, w)
+				f := unitFinding(s, u, s.splitsIn(u), w)
 				found = append(found, f)
 			}
 		}
@@ -135,6 +135,30 @@ func (s *source) unitOfWatermark() (unit, int64, bool) {
 		}
 	}
 	return unit{}, 0, false
+}
+
+// splitsIn returns the splits that are in a unit where only watermarks of subtasks are
+// known, nil if nobody can tell: a watermark of several splits tells of one of them.
+func (s *source) splitsIn(u unit) []split {
+	if !s.assigned || s.gen.place != genAtSource {
+		return nil
+	}
+	var in []split
+	for _, sub := range s.v.subs[s.op.ID] {
+		w := sub.OutputWatermark
+		if !w.OK || w.Value == MinTime || w.Value == MaxTime {
+			continue
+		}
+		if is, ok := unitOf(plus(w.Value, s.gen.bound().Or(0)+1), s.v.now.AtMillis); !ok || is != u {
+			continue
+		}
+		own := s.of(sub.Index)
+		if sub.Index < 0 || len(own) != 1 {
+			return nil
+		}
+		in = append(in, own...)
+	}
+	return in
 }
 
 func unitFinding(s *source, u unit, splits []split, event int64) Finding {

@@ -50,7 +50,7 @@ func skewOf(t *target) []Finding {
 				continue
 			}
 			mine++
-			if d := newest.Value - e.event; d >= t.muchBehind(&f.src.gen) && e.keepsPace() {
+			if d := newest.Value - e.event; d-e.sinceLast() >= t.muchBehind(&f.src.gen) && e.keepsPace() {
 				behind = append(behind, e.split)
 				most = max(most, d)
 			}
@@ -61,6 +61,13 @@ func skewOf(t *target) []Finding {
 		found = append(found, skewFinding(t, f.src, behind, most, mine))
 	}
 	return found
+}
+
+// sinceLast returns how long ago the last record of a split came, 0 if nobody tells: where
+// records seldom come, the newest is that much older.
+func (sp split) sinceLast() int64 {
+	at := sp.wall()
+	return max(0, sp.src.v.now.AtMillis-at.Or(sp.src.v.now.AtMillis))
 }
 
 // eventTimes returns the newest event time of each split of a source. Where only watermarks
@@ -305,7 +312,7 @@ func endlessSession(t *target) (Finding, bool) {
 		return Finding{}, false
 	}
 	open, pastOpen := v.sum(t.op.ID, func(s *Subtask) Known[int64] { return s.OpenWindows })
-	gap, key := t.steadiestGap()
+	gap, key := t.steadiestGap(5 * w.GapMillis)
 	apart := Known[int64]{}
 	if t.late.inGrown.Or(0) > 0 && open.OK && open.Value > 0 {
 		apart = Know(v.spanMillis * open.Value / t.late.inGrown.Value)
@@ -344,11 +351,12 @@ func endlessSession(t *target) (Finding, bool) {
 	return f.fix(t, CapSessionLength, ExcludeHeartbeats), true
 }
 
-// steadiestGap returns the key with records most regularly, if records were read back.
-func (t *target) steadiestGap() (gap Known[int64], key string) {
+// steadiestGap returns the key with records most regularly, if records were read back, and
+// of long enough.
+func (t *target) steadiestGap(span int64) (gap Known[int64], key string) {
 	for _, f := range t.feeds {
 		for _, sp := range f.src.splits {
-			if p := sp.Profile; p != nil && p.SteadiestGapMillis.OK && lesser(gap, p.SteadiestGapMillis) != gap {
+			if p := sp.Profile; p != nil && p.SteadiestSpanMillis >= span && lesser(gap, p.SteadiestGapMillis) != gap {
 				gap, key = p.SteadiestGapMillis, p.SteadiestKey
 			}
 		}

@@ -307,12 +307,13 @@ func profileOf(records []scenarios.Record, start, factor int64) *Profile {
 			continue
 		}
 		slices.Sort(events)
-		gap := int64(0)
+		span := events[len(events)-1] - events[0]
+		gap := top - events[len(events)-1]
 		for i := range events[1:] {
 			gap = max(gap, events[i+1]-events[i])
 		}
-		if !p.SteadiestGapMillis.OK || gap < p.SteadiestGapMillis.Value {
-			p.SteadiestGapMillis, p.SteadiestKey = Know(gap), key
+		if !p.SteadiestGapMillis.OK || gap < p.SteadiestGapMillis.Value || gap == p.SteadiestGapMillis.Value && span > p.SteadiestSpanMillis {
+			p.SteadiestGapMillis, p.SteadiestSpanMillis, p.SteadiestKey = Know(gap), span, key
 		}
 	}
 	return p

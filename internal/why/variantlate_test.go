@@ -154,6 +154,14 @@ func readingVariants() []variant {
 			want:   verdict("stalled-reader", "stall", scenarios.Culprit{Source: "rides", Topic: "rides", Partitions: []int32{0}, Subtasks: []int{0}}, "restart-reader"),
 		},
 		{
+			name: "a hot partition that an aligned source waits for", at: 15 * minute, tasks: map[string][2]int64{"b": {990, 0}},
+			topics: []scenarios.Topic{topic("a", 2, steady(0, 1000), steady(1, 1000)), topic("b", 1, readSlowly(steady(0, 200), 400))},
+			job: job(aligned2(from("a", "a", 2, bounded(5000, 0)), 30_000, 1000), aligned2(from("b", "b", 1, bounded(5000, 0)), 30_000, 1000),
+				tumbling("per-minute", minute, "a", "b")),
+			want:   verdict("partition-lag", "slow", scenarios.Culprit{Source: "b", Topic: "b", Partitions: []int32{0}}, "repartition-key"),
+			accept: []string{"data-skew"},
+		},
+		{
 			name: "a member of three aligned sources is silent", at: 15 * minute,
 			topics: []scenarios.Topic{topic("a", 1, steady(0, 1000)), topic("b", 1, steady(0, 1000)), topic("c", 1, until(steady(0, 1000), 3*minute))},
 			job: job(aligned2(from("a", "a", 1, bounded(2000, 0)), 30_000, 1000), aligned2(from("b", "b", 1, bounded(2000, 0)), 30_000, 1000),
@@ -219,6 +227,19 @@ func healthyVariants() []variant {
 			want: healthy,
 		},
 		{
+			name: "partitions with a record every few minutes, at night", at: 3 * hour,
+			topics: []scenarios.Topic{topic("a", 3, steady(0, 240_000), started(steady(1, 260_000), 90_000), started(steady(2, 200_000), 50_000))},
+			job:    job(from("a", "a", 3, bounded(5000, 0)), tumbling("per-minute", minute, "a")),
+			want:   healthy,
+		},
+		{
+			name: "sessions of keys that do not come back", at: 30 * minute,
+			topics: []scenarios.Topic{topic("a", 2, steady(0, 4000, visitors("u")...), steady(1, 4000, visitors("v")...))},
+			job: job(from("a", "a", 2, bounded(5000, 0)),
+				scenarios.Operator{ID: "visits", Kind: scenarios.Window, Type: scenarios.Session, GapMillis: 30_000, Inputs: []scenarios.Input{{"a"}}}),
+			want: healthy,
+		},
+		{
 			name: "sessions that end", at: 30 * minute,
 			topics: []scenarios.Topic{sessions()},
 			job: job(from("a", "a", 1, bounded(1000, 0)),
@@ -232,6 +253,22 @@ func healthyVariants() []variant {
 			want:   healthy,
 		},
 	}
+}
+
+// started moves a series to later.
+func started(s scenarios.Series, by int64) scenarios.Series {
+	s.FromMillis += by
+	s.PayloadFirst += by
+	return s
+}
+
+// visitors are keys with 20 records each.
+func visitors(name string) []string {
+	var keys []string
+	for i := range 1000 {
+		keys = append(keys, fmt.Sprint(name, i/20))
+	}
+	return keys
 }
 
 // sessions is a topic whose keys are busy for 40 s and then pause for a minute and more.

@@ -53,6 +53,20 @@ func quietVariants() []variant {
 			accept: []string{"quiet-partition"},
 		},
 		{
+			name: "two inputs of three fell silent, the third before the second", at: 40 * minute,
+			topics: []scenarios.Topic{topic("a", 2, steady(0, 1000), steady(1, 1000)), topic("b", 1, until(steady(0, 2000), 25*minute)), topic("c", 2, until(steady(0, 3000), 15*minute), until(steady(1, 3000), 15*minute))},
+			job: job(from("a", "a", 2, bounded(5000, 0)), from("b", "b", 1, bounded(5000, 0)), from("c", "c", 2, bounded(5000, 0)),
+				tumbling("per-minute", minute, "a", "b", "c")),
+			want: verdict("quiet-input", "stall", scenarios.Culprit{Source: "c", Topic: "c", Partitions: []int32{0, 1}}, "set-idleness"),
+		},
+		{
+			name: "a silent partition beside one in microseconds", at: 20 * minute,
+			topics: []scenarios.Topic{topic("a", 3, steady(0, 1000), scaled(steady(1, 1000), 1000, 1), until(steady(2, 1000), 5*minute))},
+			job:    job(from("a", "a", 3, bounded(5000, 0)), tumbling("per-minute", minute, "a")),
+			want:   verdict("quiet-partition", "stall", scenarios.Culprit{Source: "a", Topic: "a", Partitions: []int32{2}}, "set-idleness"),
+			accept: []string{"timestamps-too-fine"},
+		},
+		{
 			name: "all inputs are silent, without idleness", at: 40 * minute,
 			topics: []scenarios.Topic{topic("bids", 2, until(steady(0, 2000), 9*minute+7000), until(steady(1, 3000), 9*minute+7000))},
 			job:    job(from("bids", "bids", 2, bounded(1000, 0)), tumbling("per-minute", minute, "bids")),

@@ -79,7 +79,7 @@ func TestLook(t *testing.T) {
 		Records: 23, FirstAppendMillis: base, LastAppendMillis: base + 51_000, DisorderMillis: 7000, DelaySpreadMillis: 38_000,
 		MaxAheadMillis: 600_000 - 500 + 500, AheadRecords: 1,
 		Ahead:                     []why.AheadRecord{{Offset: 21, Key: "x", EventMillis: base + 650_000, AppendMillis: base + 50_500}},
-		PayloadBehindRecordMillis: 38_000, SteadiestGapMillis: k(1000), SteadiestKey: "steady",
+		PayloadBehindRecordMillis: 38_000, SteadiestGapMillis: k(32_000), SteadiestSpanMillis: 19_000, SteadiestKey: "steady",
 	}
 	want.MaxAheadMillis = base + 650_000 - (base + 50_500)
 	got := *read.Profile

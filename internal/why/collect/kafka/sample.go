@@ -134,7 +134,7 @@ type profiler struct {
 }
 
 // keyTimes are the events of one key.
-type keyTimes struct{ count, last, largestGap int64 }
+type keyTimes struct{ count, first, last, largestGap int64 }
 
 func (f *profiler) add(r *kgo.Record) {
 	record := r.Timestamp.UnixMilli()
@@ -197,7 +197,7 @@ func (f *profiler) event(r *kgo.Record, event, appended int64) {
 		if len(f.keys) >= mostKeys {
 			return
 		}
-		key = &keyTimes{last: event}
+		key = &keyTimes{first: event, last: event}
 		f.keys[string(r.Key)] = key
 	}
 	key.count++
@@ -232,10 +232,15 @@ func (f *profiler) gap(from, to int64) {
 // describe tells a split what was found.
 func (f *profiler) describe(sp *why.Split) {
 	f.p.Records = f.count
+	var steadiest *string
 	for name, key := range f.keys {
-		if key.count >= steadyRecords && (!f.p.SteadiestGapMillis.OK || key.largestGap < f.p.SteadiestGapMillis.Value ||
-			key.largestGap == f.p.SteadiestGapMillis.Value && name < f.p.SteadiestKey) {
-			f.p.SteadiestGapMillis, f.p.SteadiestKey = why.Know(key.largestGap), text([]byte(name))
+		if key.count < steadyRecords {
+			continue
+		}
+		gap, span := max(key.largestGap, f.max-key.last), key.last-key.first // a key may have ended
+		if steadiest == nil || cmp.Or(cmp.Compare(gap, f.p.SteadiestGapMillis.Value), cmp.Compare(f.p.SteadiestSpanMillis, span), cmp.Compare(name, *steadiest)) < 0 {
+			steadiest = &name
+			f.p.SteadiestGapMillis, f.p.SteadiestSpanMillis, f.p.SteadiestKey = why.Know(gap), span, text([]byte(name))
 		}
 	}
 	sp.Profile = &f.p
