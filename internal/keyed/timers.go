@@ -40,6 +40,9 @@ func (s *TimerService[K, N]) AdvanceWatermark(watermark int64, fire func(Timer[K
 	return s.Event.fire(watermark, fire)
 }
 
+// Resume sets the watermark to what it was before a restart. Nothing fires.
+func (s *TimerService[K, N]) Resume(watermark int64) { s.watermark = watermark }
+
 // AdvanceProcessingTime fires processing timers up to now, by the same rules.
 //
 // A real clock must show more than a timer's time when it fires, because its

@@ -156,6 +156,11 @@ type Runtime struct {
 	Checkpointing bool
 	// Restored is what the operator is restored from, nil if there is nothing.
 	Restored snapshot.Reader
+	// Resuming is true while Watermark is told, after Open and before anything else, what
+	// the operator was told last in the run that it is restored from. What was due by then
+	// has fired; what was set since for a time already past waits for the next watermark,
+	// as it would have.
+	Resuming bool
 	// CommitUpTo is the checkpoint up to which output that was prepared and is part of
 	// Restored may be made visible at once. The rest waits for CheckpointCompleted.
 	CommitUpTo int64

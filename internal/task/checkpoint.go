@@ -382,6 +382,10 @@ func (t *Task) resume(times []int64) error {
 		}
 		return nil
 	}
+	for _, l := range t.chain.links {
+		l.rt.Resuming = true
+		defer func() { l.rt.Resuming = false }()
+	}
 	head := t.chain.links[0]
 	if t.input == nil {
 		head.output.floor = times[0]

@@ -164,6 +164,10 @@ func (c *core[K, R]) setAlarm() {
 func (c *core[K, R]) Watermark(t int64) error {
 	x := c.context
 	x.Watermark = t
+	if c.rt.Resuming {
+		x.timers.Resume(t)
+		return c.out.Watermark(t)
+	}
 	x.backend.SetTime(c.rt.Timers.Now())
 	n := 0
 	err := x.timers.AdvanceWatermark(t, func(timer keyed.Timer[K, struct{}]) error {
