@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync/atomic"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
@@ -62,12 +63,13 @@ func (b *bucket) failed(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: b.path(name), Err: err}
 }
 
+// objectWriter may be given up while it is committed.
 type objectWriter struct {
 	*blob.Writer
 	b      *bucket
 	name   string
 	cancel context.CancelFunc
-	done   bool
+	done   atomic.Bool
 }
 
 func (b *bucket) create(name string) (fileWriter, error) {
@@ -86,19 +88,19 @@ func (w *objectWriter) Write(p []byte) (int, error) {
 }
 
 func (w *objectWriter) commit() error {
-	w.done = true
+	if w.done.Swap(true) {
+		return errAborted
+	}
 	err := w.Close()
 	w.cancel()
 	return w.b.failed("write", w.name, err)
 }
 
 func (w *objectWriter) abort() error {
-	if w.done {
-		return nil
+	w.cancel() // a writer that is closed then writes nothing
+	if !w.done.Swap(true) {
+		_ = w.Close() // which it says with an error
 	}
-	w.done = true
-	w.cancel()    // a writer that is closed then writes nothing
-	_ = w.Close() // which it says with an error
 	return nil
 }
 

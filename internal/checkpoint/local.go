@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // partSuffix is that of files that are not complete.
@@ -55,13 +56,17 @@ func (l *local) create(name string) (fileWriter, error) {
 	return &localWriter{File: f, name: full}, nil
 }
 
+// localWriter may be given up while it is committed.
 type localWriter struct {
 	*os.File
 	name string
+	mu   sync.Mutex
 	done bool
 }
 
 func (w *localWriter) commit() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if err := w.Sync(); err != nil {
 		return err
 	}
@@ -76,6 +81,8 @@ func (w *localWriter) commit() error {
 }
 
 func (w *localWriter) abort() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.done {
 		return nil
 	}

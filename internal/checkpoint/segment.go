@@ -228,8 +228,11 @@ func (s *Segment) end(err error) {
 }
 
 func (s *Segment) complete() error {
-	if s.err != nil {
-		return s.err
+	s.mu.Lock()
+	err := s.err
+	s.mu.Unlock()
+	if err != nil {
+		return err
 	}
 	for _, p := range s.parts {
 		if !p.closed {
