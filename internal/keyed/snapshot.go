@@ -68,6 +68,9 @@ func (f blocksFunc) next() (bool, error) { return f() }
 // errSuperseded is the error of a snapshot whose successor began before it was over.
 var errSuperseded = errors.New("the next snapshot of the same state began before this one was written")
 
+// errPanicked is the error of a snapshot whose writing panicked.
+var errPanicked = errors.New("encoding the state panicked")
+
 // NewSnapshot returns a snapshot without contents.
 func NewSnapshot(w snapshot.Writer) *Snapshot {
 	s := &Snapshot{w: w}
@@ -144,6 +147,13 @@ func (s *Snapshot) Start() { s.w.Later(s.write) }
 // write writes everything that the subtask has not.
 func (s *Snapshot) write(ctx context.Context) error {
 	var entries encodedEntries
+	defer func() {
+		if !s.over.Load() { // user code has panicked
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.fail(errPanicked)
+		}
+	}()
 	for more := true; more; {
 		var err error
 		if more, err = s.writeBlock(ctx.Err(), &entries); err != nil {

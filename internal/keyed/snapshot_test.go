@@ -298,6 +298,26 @@ func TestSnapshotEnds(t *testing.T) {
 	}
 }
 
+// A snapshot whose writing panics is over, too: what is changed afterwards is not written
+// first, and nobody waits for the goroutine that has ended.
+func TestSnapshotPanics(t *testing.T) {
+	h := hasherOf[int](t)
+	table := NewTable[int, int]()
+	table.Upsert(h(1), 1)
+	w := &laterWriter{}
+	s := NewSnapshot(w)
+	s.Table(table, func(*Entry[int, int]) error { panic("of the author") })
+	s.Start()
+	func() {
+		defer func() { _ = recover() }()
+		t.Errorf("no panic but %v", w.run(t.Context()))
+	}()
+	if !s.Over() {
+		t.Error("the snapshot is not over")
+	}
+	table.Delete(h(1), 1) // would panic again
+}
+
 // storeIn makes a backend's states storable.
 func storeIn[K comparable](t testing.TB, b *Backend[K], restored snapshot.Reader) {
 	t.Helper()
