@@ -83,7 +83,8 @@ type checkpoints struct {
 func openCheckpoints(ctx context.Context, j *Job) (*checkpoints, error) {
 	c := &checkpoints{job: j, options: *j.options.Checkpoints}
 	var err error
-	if c.store, err = checkpoint.Open(ctx, c.options.URL); err != nil {
+	// The store outlives ctx, whose end asks for a last checkpoint.
+	if c.store, err = checkpoint.Open(context.WithoutCancel(ctx), c.options.URL); err != nil {
 		return nil, fmt.Errorf("checkpoints: %w", err)
 	}
 	next, err := c.store.NextID()

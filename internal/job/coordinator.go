@@ -50,6 +50,10 @@ type coordinator struct {
 	draining *request
 	retryAt  time.Time
 	over     bool
+	// lastFailed is the latest checkpoint that has failed.
+	lastFailed int64
+	// work is what triggers and publishes in the background.
+	work sync.WaitGroup
 }
 
 // retryEnding is how long the checkpoint that ends a run is not tried again.
@@ -99,6 +103,8 @@ type attempt struct {
 	left      map[*runningTask]bool
 	done      []checkpoint.SegmentInfo
 	report    status.Checkpoint
+	// path is where it has been published.
+	path string
 }
 
 // The events of the loop, beside requests.
@@ -116,9 +122,8 @@ type (
 		err     error
 	}
 	completed struct {
-		a    *attempt
-		path string
-		err  error
+		a   *attempt
+		err error
 	}
 	expired      struct{ id int64 }
 	taskFinished struct{ task *runningTask }
@@ -161,6 +166,7 @@ func (c *coordinator) loop() {
 	for {
 		select {
 		case <-c.run.ctx.Done():
+			c.work.Wait() // what is published after the next run has begun would not fit it
 			c.giveUp()
 			return
 		case <-timer.C:
@@ -177,8 +183,14 @@ func (c *coordinator) loop() {
 // giveUp ends everything that is still open: the run is over.
 func (c *coordinator) giveUp() {
 	for _, a := range c.attempts() {
-		c.remove(a, errGivenUp)
-		c.job.note(a.failed(errGivenUp))
+		if a.path == "" {
+			c.remove(a, errGivenUp)
+			c.job.note(a.failed(errGivenUp))
+			continue
+		}
+		if c.published(a); a.request != c.ending { // the end is not what was asked for
+			a.request.reply(answer{path: a.path, id: a.barrier.Checkpoint})
+		}
 	}
 	for _, q := range c.queue {
 		q.reply(answer{err: errGivenUp})
@@ -192,6 +204,13 @@ func (c *coordinator) request(q *request) {
 	case c.over || ends && (c.ending != nil || c.draining != nil):
 		q.reply(answer{err: errors.New("the job is ending already")})
 		return
+	case ends && q.kind == checkpoint.KindSavepoint:
+		if err := c.tryTarget(q); err != nil {
+			q.reply(answer{err: fmt.Errorf("the job goes on, because the savepoint cannot be stored: %w", err)})
+			return
+		}
+	}
+	switch {
 	case q.drain:
 		c.draining = q
 		c.run.drain()
@@ -200,6 +219,16 @@ func (c *coordinator) request(q *request) {
 		c.ending = q
 	}
 	c.queue = append(c.queue, q)
+}
+
+// tryTarget finds out whether a savepoint can be stored, before any input ends for it.
+func (c *coordinator) tryTarget(q *request) error {
+	p, err := c.job.store.Begin(0, q.kind, q.target)
+	if err != nil {
+		return err
+	}
+	_, err = p.Segment("attempt", 0)
+	return errors.Join(err, p.Abort())
 }
 
 // next triggers what is due. Requests go before periodic checkpoints, and one at a time.
@@ -257,10 +286,10 @@ func (c *coordinator) trigger(q *request) {
 	c.mu.Unlock()
 	c.job.note(a.report)
 	c.triggering = true
-	go func() {
+	c.work.Go(func() {
 		sources, err := c.run.trigger(a.ctx, b)
 		c.tell(triggered{a, sources, err})
-	}()
+	})
 }
 
 func (c *coordinator) event(e any) {
@@ -336,10 +365,11 @@ func (c *coordinator) completeIfDone(a *attempt) {
 	store := a.store
 	a.store = nil // from here on it is Complete's
 	manifest := c.manifest(a)
-	go func() {
-		path, err := store.Complete(manifest)
-		c.tell(completed{a, path, err})
-	}()
+	c.work.Go(func() {
+		var err error
+		a.path, err = store.Complete(manifest)
+		c.tell(completed{a, err})
+	})
 }
 
 func (c *coordinator) completed(e completed) {
@@ -352,10 +382,9 @@ func (c *coordinator) completed(e completed) {
 		return
 	}
 	c.failed = 0
-	c.remove(a, nil)
 	before := c.job.newestCompleted()
-	a.report.State, a.report.Path = status.CheckpointCompleted, e.path
-	c.job.completed(a.report)
+	c.published(a)
+	c.tellAborted()
 	rely := a.barrier.Checkpoint
 	if c.options.CommitLater {
 		rely = before
@@ -363,7 +392,7 @@ func (c *coordinator) completed(e completed) {
 	for _, t := range c.run.tasks {
 		t.task.Completed(rely)
 	}
-	a.request.reply(answer{path: e.path, id: a.barrier.Checkpoint})
+	a.request.reply(answer{path: a.path, id: a.barrier.Checkpoint})
 	switch ends := a.request == c.ending; {
 	case ends && c.options.CommitLater && !a.request.again:
 		// Another one of the same state, so that what this one holds can be relied on.
@@ -371,6 +400,25 @@ func (c *coordinator) completed(e completed) {
 		c.queue = append(c.queue, c.ending)
 	case ends:
 		c.release()
+	}
+}
+
+// published takes note of a checkpoint that is stored.
+func (c *coordinator) published(a *attempt) {
+	c.remove(a, nil)
+	a.report.State, a.report.Path = status.CheckpointCompleted, a.path
+	c.job.completed(a.report)
+}
+
+// tellAborted tells the tasks which checkpoints have failed, but not before the ones that
+// were triggered earlier have ended: tasks give those up, too.
+func (c *coordinator) tellAborted() {
+	id := c.lastFailed
+	for _, a := range c.attempts() {
+		id = min(id, a.barrier.Checkpoint-1)
+	}
+	for _, t := range c.run.tasks {
+		t.task.Aborted(id)
 	}
 }
 
@@ -383,15 +431,20 @@ func (c *coordinator) release() {
 }
 
 // fail ends a checkpoint without success. A request that was asked for is answered; the
-// one that ends the run is tried again.
+// one that ends the run is tried again. Savepoints that fail say nothing about the job's
+// own checkpoints, so they do not count, as in Flink.
 func (c *coordinator) fail(a *attempt, err error) {
 	id := a.barrier.Checkpoint
 	c.remove(a, err)
 	c.job.note(a.failed(err))
-	for _, t := range c.run.tasks {
-		t.task.Aborted(id)
-	}
+	c.lastFailed = max(c.lastFailed, id)
+	c.tellAborted()
 	if errors.Is(err, context.Canceled) && c.run.ctx.Err() != nil {
+		return
+	}
+	if a.request.kind == checkpoint.KindSavepoint && a.request != c.ending {
+		c.run.log.Warn("a savepoint has failed", "checkpoint", id, "error", err)
+		a.request.reply(answer{err: err})
 		return
 	}
 	c.failed++

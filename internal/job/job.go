@@ -138,6 +138,10 @@ func (j *Job) supervise(r *run) {
 			break
 		}
 		if r, err = j.newRun(j.ctx); err != nil {
+			if j.ctx.Err() != nil {
+				err = nil
+				break
+			}
 			j.failures.add(status.Failure{At: time.Now(), Err: err, Vertex: -1})
 			continue
 		}

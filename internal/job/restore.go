@@ -46,6 +46,7 @@ func (c *checkpoints) restore() (*restored, error) {
 	m := cp.Manifest()
 	c.mu.Lock()
 	c.newestID = m.ID
+	c.lastID = max(c.lastID, m.ID) // numbers rise, also if that one is of another store
 	c.records.Restored++
 	c.records.RestoredFrom = &status.RestoredCheckpoint{
 		ID: m.ID, At: time.Now(), Savepoint: m.Kind == checkpoint.KindSavepoint, Path: cp.Path(),

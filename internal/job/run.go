@@ -43,7 +43,10 @@ type run struct {
 // the first run, and deploys. Nothing runs yet.
 func (j *Job) newRun(ctx context.Context) (*run, error) {
 	r := &run{job: j, log: j.log, broken: make(chan error, 1), over: make(chan struct{})}
-	if err := r.build(ctx); err != nil {
+	if err := safely(func() error { return r.build(ctx) }); err != nil {
+		if r.cancel != nil {
+			r.cancel()
+		}
 		r.closeSources()
 		return nil, errors.Join(err, r.restored.close())
 	}

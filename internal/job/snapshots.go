@@ -78,7 +78,11 @@ func (s *taskSnapshot) Done(err error, times task.Times) {
 func (r *run) trigger(ctx context.Context, b *exchange.Barrier) (enumerators map[string][]byte, err error) {
 	enumerators = map[string][]byte{}
 	for _, s := range r.sources {
-		state, err := s.trigger(ctx, r.tasksOf(s.node), b)
+		var state []byte
+		err := safely(func() (err error) {
+			state, err = s.trigger(ctx, r.tasksOf(s.node), b)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -61,7 +61,7 @@ func (r *run) connect(ctx context.Context) error {
 
 func (r *run) closeSources() {
 	for _, s := range r.sources {
-		if err := s.enumerator.Close(); err != nil {
+		if err := safely(s.enumerator.Close); err != nil {
 			r.log.Warn("closing a source failed", "source", s.node.Name, "error", err)
 		}
 	}
@@ -76,14 +76,23 @@ func (r *run) source(n *graph.Node) *sourceRun {
 	return nil
 }
 
-// discover asks the connector for splits; a panic in it is an error.
-func (s *sourceRun) discover(ctx context.Context) (splits []connector.Split, err error) {
+// safely calls code of a connector; a panic in it is an error.
+func safely(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = operator.NewPanic(v)
 		}
 	}()
-	return s.enumerator.Discover(ctx)
+	return f()
+}
+
+// discover asks the connector for splits.
+func (s *sourceRun) discover(ctx context.Context) (splits []connector.Split, err error) {
+	err = safely(func() error {
+		splits, err = s.enumerator.Discover(ctx)
+		return err
+	})
+	return splits, err
 }
 
 // assign gives each split found at the start to its owner.
@@ -158,7 +167,7 @@ func (r *run) coordinate() *sync.WaitGroup {
 func (r *run) discover(s *sourceRun, interval time.Duration) {
 	tasks := r.tasksOf(s.node)
 	for r.tick(interval) {
-		if err := r.discoverOnce(s, tasks, interval); err != nil {
+		if err := safely(func() error { return r.discoverOnce(s, tasks, interval) }); err != nil {
 			r.fail(err)
 			return
 		}
