@@ -53,8 +53,6 @@ type file[T any] struct {
 	// These are the subtask's. split says what has been passed on.
 	split  split
 	passed int64 // the file's end, -1 if not known
-	// waits says that the file counts as idle until it is its turn.
-	waits bool
 
 	// paused is written by the subtask, under the fetcher's mu.
 	paused bool

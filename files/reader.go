@@ -18,7 +18,6 @@ type reader[T any] struct {
 	fetch *fetcher[T]
 	// files are those that are not finished, in the order in which they are read.
 	files  []*file[T]
-	added  bool // files were added since the last Poll
 	noMore bool
 	// held are chunks of files that were paused when the chunks were there.
 	held    []*chunk[T]
@@ -42,7 +41,6 @@ func (r *reader[T]) AddSplits(splits []connector.Split) error {
 		r.files = append(r.files, &file[T]{id: sp.path, from: sp, split: sp, passed: -1})
 	}
 	slices.SortStableFunc(r.files, func(a, b *file[T]) int { return cmp.Compare(a.split.number, b.split.number) })
-	r.added = true
 	r.fetch.setFiles(slices.Clone(r.files))
 	signal(r.fetch.wake)
 	return nil
@@ -100,11 +98,6 @@ func (r *reader[T]) SnapshotSplits() ([]connector.Split, error) {
 
 // Poll implements connector.Reader.
 func (r *reader[T]) Poll(out connector.ReaderOutput[T]) (connector.PollStatus, error) {
-	if r.added {
-		if err := r.wait(out); err != nil {
-			return 0, err
-		}
-	}
 	if c := r.nextChunk(); c != nil {
 		return connector.MoreAvailable, r.pass(out, c)
 	}
@@ -112,31 +105,6 @@ func (r *reader[T]) Poll(out connector.ReaderOutput[T]) (connector.PollStatus, e
 		return connector.EndOfInput, nil
 	}
 	return connector.NothingAvailable, nil
-}
-
-// wait makes files idle whose turn has not come: they must not hold back event time, which
-// those before them drive.
-func (r *reader[T]) wait(out connector.ReaderOutput[T]) error {
-	r.added = false
-	for i, f := range r.files {
-		if i == 0 || f.waits || f.split.position > 0 {
-			continue
-		}
-		f.waits = true
-		if err := out.MarkIdle(f.id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// takeTurn ends a file's wait.
-func (f *file[T]) takeTurn(out connector.ReaderOutput[T]) error {
-	if !f.waits {
-		return nil
-	}
-	f.waits = false
-	return out.MarkActive(f.id)
 }
 
 func (r *reader[T]) nextChunk() *chunk[T] {
@@ -162,9 +130,6 @@ func (r *reader[T]) nextChunk() *chunk[T] {
 // pass passes on a chunk.
 func (r *reader[T]) pass(out connector.ReaderOutput[T], c *chunk[T]) error {
 	f := c.file
-	if err := f.takeTurn(out); err != nil {
-		return err
-	}
 	if len(c.values) > 0 {
 		if err := out.Emit(f.id, r.batch(out, c), c.offsets, connector.NoTimestamp); err != nil {
 			return err
@@ -198,11 +163,12 @@ func (r *reader[T]) batch(out connector.ReaderOutput[T], c *chunk[T]) *connector
 	return b
 }
 
-// finish ends a file. The next one takes over event time before.
+// finish ends a file. The next one may be idle by now, for a strategy with an idle timeout:
+// it is active again before, so that the subtask does not look idle in between.
 func (r *reader[T]) finish(out connector.ReaderOutput[T], f *file[T]) error {
 	r.files = slices.DeleteFunc(r.files, func(other *file[T]) bool { return other == f })
 	if len(r.files) > 0 {
-		if err := r.files[0].takeTurn(out); err != nil {
+		if err := out.MarkActive(r.files[0].id); err != nil {
 			return err
 		}
 	}
