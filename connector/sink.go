@@ -21,6 +21,9 @@ type WriterRuntime struct {
 	Subtask     int
 	Parallelism int
 	Logger      *slog.Logger
+	// CountBytes adds to the bytes of records that the writer has written, as they are in
+	// the outside system. It is called by Write, once a batch. It may be nil.
+	CountBytes func(n int64)
 }
 
 // Writer writes the records of one subtask. It is called by the subtask's

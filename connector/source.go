@@ -82,6 +82,9 @@ type ReaderRuntime struct {
 	// CountDropped counts one record that the reader did not pass on, by
 	// reason, in the source's metrics. sample describes the record.
 	CountDropped func(reason, sample string)
+	// CountBytes adds to the bytes of records that the reader passed on, as they are in
+	// the outside system. It is called once a batch. It may be nil.
+	CountBytes func(n int64)
 	// Checkpointing says that checkpoints will be taken.
 	Checkpointing bool
 }

@@ -95,6 +95,7 @@ func (r *reader[T]) emit(out connector.ReaderOutput[T], s *split) error {
 	r.offsets = r.offsets[:0]
 	var timestamps connector.TimestampType
 	next := s.next.Load()
+	size := 0
 	for range connector.BatchSize {
 		rec := s.peek()
 		if rec == nil || s.reached(next) {
@@ -113,9 +114,13 @@ func (r *reader[T]) emit(out connector.ReaderOutput[T], s *split) error {
 			if err := r.append(out, b, rec); err != nil {
 				return err
 			}
+			size += len(rec.Key) + len(rec.Value)
 		}
 		next = rec.Offset + 1
 		s.drop()
+	}
+	if r.rt.CountBytes != nil {
+		r.rt.CountBytes(int64(size))
 	}
 	if err := r.pass(out, s, b, timestamps); err != nil {
 		return err

@@ -27,6 +27,8 @@ type writer[T any] struct {
 	// records are acknowledged ones, to be used again with their buffers.
 	records sync.Pool
 	done    func(*kgo.Record, error)
+	// countBytes may be nil.
+	countBytes func(n int64)
 
 	// exactly is what makes the sink exactly-once; in others it only recovers.
 	exactly *transactions
@@ -54,7 +56,7 @@ func newWriter[T any](ctx context.Context, s *Sink[T], rt connector.WriterRuntim
 	if err != nil {
 		return nil, err
 	}
-	w := &writer[T]{cluster: c, sink: s, topics: map[string]int{}}
+	w := &writer[T]{cluster: c, sink: s, topics: map[string]int{}, countBytes: rt.CountBytes}
 	w.done = w.acknowledged
 	w.base, w.abort = context.WithCancel(context.Background())
 	w.exactly = newTransactions(w.base, c, s.cfg, rt, options)
@@ -114,6 +116,7 @@ func (w *writer[T]) Write(ctx context.Context, b *connector.Batch[T]) error {
 		}
 	}
 	lease := w.leased()
+	size := 0
 	for i := range b.Values {
 		if w.failed.Load() {
 			return w.failure()
@@ -122,7 +125,11 @@ func (w *writer[T]) Write(ctx context.Context, b *connector.Batch[T]) error {
 		if err != nil {
 			return err
 		}
+		size += len(rec.Key) + len(rec.Value)
 		client.Produce(lease, rec, w.done)
+	}
+	if w.countBytes != nil {
+		w.countBytes(int64(size))
 	}
 	return nil
 }

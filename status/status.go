@@ -38,10 +38,13 @@ type Subtask struct {
 // Operator is one operator in one subtask. Watermarks are in milliseconds;
 // eventtime.MinTimestamp means none yet.
 type Operator struct {
-	Name                   string
-	UID                    string
-	RecordsIn              int64
-	RecordsOut             int64
+	Name       string
+	UID        string
+	RecordsIn  int64
+	RecordsOut int64
+	// BytesIn are a source's, BytesOut a sink's, if the connector counts them.
+	BytesIn                int64
+	BytesOut               int64
 	CurrentInputWatermark  int64
 	CurrentOutputWatermark int64
 	// InputWatermarks are the last watermarks of each logical input, if there are several.

@@ -84,6 +84,8 @@ func (r *run) operatorStatus(o *metric.Operator) status.Operator {
 		UID:                    o.UID,
 		RecordsIn:              o.NumRecordsIn.Value(),
 		RecordsOut:             o.NumRecordsOut.Value(),
+		BytesIn:                o.NumBytesIn.Value(),
+		BytesOut:               o.NumBytesOut.Value(),
 		CurrentInputWatermark:  o.CurrentInputWatermark.Value(),
 		CurrentOutputWatermark: o.CurrentOutputWatermark.Value(),
 		Idle:                   o.OutputIdle.Value() == 1,

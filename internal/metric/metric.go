@@ -39,6 +39,10 @@ type Operator struct {
 
 	NumRecordsIn  Counter
 	NumRecordsOut Counter
+	// NumBytesIn is what a source's reader took from outside, NumBytesOut what a sink's
+	// writer gave. Between tasks go values, which have no bytes.
+	NumBytesIn  Counter
+	NumBytesOut Counter
 	// CurrentInputWatermark and CurrentOutputWatermark are in milliseconds,
 	// eventtime.MinTimestamp at first.
 	CurrentInputWatermark  Gauge

@@ -43,6 +43,7 @@ func (s *Sink[T]) Open(rt *Runtime, _ Output) error {
 		Subtask:     rt.Subtask,
 		Parallelism: rt.Parallelism,
 		Logger:      rt.Logger,
+		CountBytes:  rt.Metrics.NumBytesOut.Add,
 	})
 	if err != nil {
 		return err // a writer that comes with an error may be a nil of its type

@@ -80,6 +80,7 @@ func (s *sourceOperator[T]) Open(rt *Runtime, out Output) error {
 		Parallelism:   rt.Parallelism,
 		Logger:        rt.Logger,
 		CountDropped:  rt.Metrics.Drop,
+		CountBytes:    rt.Metrics.NumBytesIn.Add,
 		Checkpointing: rt.Checkpointing,
 	})
 	if err != nil {

@@ -159,6 +159,12 @@ func (r *Reading) OperatorMetrics(vertex, subtask, operator int) []Metric {
 	var m metricList
 	m.count("numRecordsIn", now.RecordsIn, r.perSecond(now.RecordsIn, before.RecordsIn))
 	m.count("numRecordsOut", now.RecordsOut, r.perSecond(now.RecordsOut, before.RecordsOut))
+	if p.Kind == KindSource {
+		m.count("numBytesIn", now.BytesIn, r.perSecond(now.BytesIn, before.BytesIn))
+	}
+	if p.Kind == KindSink {
+		m.count("numBytesOut", now.BytesOut, r.perSecond(now.BytesOut, before.BytesOut))
+	}
 	m.add("currentOutputWatermark", Whole(now.CurrentOutputWatermark))
 	if p.Kind == KindSource {
 		r.sourceMetrics(&m, now, before)
