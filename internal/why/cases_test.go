@@ -180,6 +180,29 @@ func TestCases(t *testing.T) {
 			}, StalledReader, Stall, EnablePartitionDiscovery, func(c *Culprit) bool { return slices.Equal(c.Partitions, []int32{2}) },
 		},
 		{
+			"a partition that seldom has records, of a topic that is older than the job", func(e *Evidence, past, now *Snapshot) {
+				for _, s := range []*Snapshot{past, now} {
+					subtasksOf(s, "a", func(sub *Subtask) {
+						if sub.Index == 1 {
+							sub.OutputWatermark, sub.RecordsOut = Know(now.AtMillis-52_000), Know[int64](10)
+						}
+					})
+					subtasksOf(s, "pair", func(sub *Subtask) {
+						sub.InputWatermarks[0], sub.OutputWatermark = Know(now.AtMillis-52_000), Know(now.AtMillis-52_000)
+					})
+					subtasksOf(s, "per-minute", func(sub *Subtask) { sub.InputWatermark = Know(now.AtMillis - 52_000) })
+					splitsOf(s, "a", func(sp *Split) {
+						sp.EndOffset, sp.PositionOffset, sp.Lag = Know[int64](900_000), Know[int64](900_000), Know[int64](0)
+						if sp.Partition == 1 {
+							sp.LastAppendMillis, sp.LastRecordMillis, sp.LastPayloadMillis = Know(now.AtMillis-50_000), Know(now.AtMillis-50_000), Know(now.AtMillis-50_000)
+						}
+						withoutGauges(sp)
+					})
+				}
+				operator(e, "per-minute").Window = &Window{Kind: Tumbling, SizeMillis: 10_000}
+			}, None, Fine, "", nil,
+		},
+		{
 			"windows that slide by more than their length", func(e *Evidence, _, _ *Snapshot) {
 				operator(e, "per-minute").Window = &Window{Kind: Sliding, SizeMillis: minute, SlideMillis: 5 * minute}
 			}, WindowDefinition, WrongResult, FixOperator, func(c *Culprit) bool { return c.Operator == "per-minute" },

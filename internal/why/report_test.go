@@ -157,6 +157,9 @@ func TestAnswers(t *testing.T) {
 		{"a record of tomorrow beyond a silent partition", variant{
 			topics: []scenarios.Topic{future}, job: job(from("a", "a", 2, bounded(1000, 0)), tumbling("w", minute, "a")),
 		}, "Once that is out of the way: future-timestamp.", "explains"},
+		{"clocks that go ahead", variant{
+			topics: []scenarios.Topic{topic("a", 1, shifted(steady(0, 1000), 10*minute))}, job: job(from("a", "a", 1, bounded(1000, 0)), tumbling("w", minute, "a")),
+		}, "were stamped 10 min ahead of the clock", "was stamped"},
 		{"a watermark ahead of the clock", variant{
 			topics: []scenarios.Topic{topic("a", 1, shifted(steady(0, 1000), 5000))}, job: job(from("a", "a", 1, bounded(1000, 0)), tumbling("w", minute, "a")),
 		}, "ahead of the clock", "behind the clock"},

@@ -51,11 +51,11 @@ func futureOf(t *target, f feed) (Finding, bool) {
 		c.Key, arrived = a.Key, Know(a.AppendMillis)
 	}
 	distance := event - arrived.Or(v.now.AtMillis)
-	what := "a few records"
+	what, was := "a few records", "were"
 	if ahead.count.OK {
-		what = count(ahead.count.Value, "record")
+		what, was = count(ahead.count.Value, "record"), verb(int(ahead.count.Value), "was", "were")
 	} else if open := t.open(); open.OK && open.Value <= 1 {
-		what = "1 record (or a few)"
+		what, was = "1 record (or a few)", "was"
 	}
 	where := "topic " + src.topic(ahead.splits)
 	if len(c.Partitions) > 0 {
@@ -64,7 +64,7 @@ func futureOf(t *target, f feed) (Finding, bool) {
 	out := Finding{
 		Code: FutureTimestamp, Severity: Stall, Culprit: c,
 		Answer: fmt.Sprintf("%s has a watermark of the future because %s in %s %s stamped %s ahead of the clock: event time is at %s until the clock gets there.",
-			t.title(), what, where, "was", duration(distance), instant(event)),
+			t.title(), what, where, was, duration(distance), instant(event)),
 		Numbers: []Number{{"ahead_ms", distance}, {"event_time", event}},
 	}
 	if t.losing() {

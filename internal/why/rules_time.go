@@ -278,12 +278,19 @@ func (sp split) zone() (int64, bool) {
 	return off, apart > -zoneSlackMillis && apart < zoneSlackMillis && (now.exact || now.event != before.event)
 }
 
-// zoneOf returns the whole half hours that an offset is, false if it is none.
+// quarterZones are the time zones that are not whole half hours from UTC, in quarters of an
+// hour: Nepal, Eucla, the Chatham Islands in winter and in summer.
+var quarterZones = []int64{23, 35, 51, 55}
+
+// zoneOf returns the offset of a time zone that an offset is, false if it is none.
 func zoneOf(offset int64) (int64, bool) {
 	if offset > largestZoneMillis+zoneSlackMillis || offset < -largestZoneMillis-zoneSlackMillis {
 		return 0, false
 	}
 	rounded := roundTo(offset, halfHourMillis)
+	if quarter := roundTo(offset, halfHourMillis/2); slices.Contains(quarterZones, max(quarter, -quarter)/(halfHourMillis/2)) {
+		rounded = quarter
+	}
 	apart := offset - rounded
 	return rounded, rounded != 0 && apart >= -zoneSlackMillis && apart <= zoneSlackMillis
 }
@@ -324,7 +331,7 @@ func zoneFinding(s *source, splits []split, off int64) Finding {
 	f := Finding{
 		Code: TimezoneShift, Severity: WrongResult, Culprit: c,
 		Numbers: []Number{{"offset_ms", off}},
-		Why: []string{fmt.Sprintf("The distance between event time and the wall clock is %s for every record seen, whole half hours; it does not change with time.",
+		Why: []string{fmt.Sprintf("The distance between event time and the wall clock is %s for every record seen, as time zones have; it does not change with time.",
 			signedHours(off))},
 		RuledOut: []RuledOut{
 			{FutureTimestamp, "it is every record, not a few"},

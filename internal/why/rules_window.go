@@ -50,7 +50,11 @@ func skewOf(t *target) []Finding {
 				continue
 			}
 			mine++
-			if d := newest.Value - e.event; d-e.sinceLast() >= t.muchBehind(&f.src.gen) && e.keepsPace() {
+			d := newest.Value - e.event
+			if last := e.lastEvent(); last.OK && e.lag().Or(0) > 0 {
+				d = min(d, newest.Value-last.Value) // what is still to be read is not old
+			}
+			if d-e.sinceLast() >= t.muchBehind(&f.src.gen) && e.keepsPace() {
 				behind = append(behind, e.split)
 				most = max(most, d)
 			}
@@ -109,24 +113,45 @@ func (t *target) muchBehind(g *generator) int64 {
 	return d
 }
 
+// catchingUp is the pace of event time, in ms/s, from which on a backlog is being read.
+const catchingUp = 1500
+
 // keepsPace reports whether a split flows, has no backlog, and its event time goes on as
 // fast as the clock.
 func (sp split) keepsPace() bool {
 	v := sp.src.v
 	if sp.lag().OK {
+		if n := sp.appended(); !n.OK && sp.lag().Value >= 10 {
+			return false // nobody tells how much time that is
+		}
 		if age := sp.backlogMillis(); sp.lag().Value > 0 && age.OK && age.Value >= lagMillis {
 			return false
 		}
-	} else if w := v.out(sp.src.op, sp.Subtask.Or(WholeOperator)); w.OK && v.past != nil {
-		for _, sub := range sp.src.subs {
-			if sp.Subtask.OK && sub.Index == sp.Subtask.Value {
-				if pace := paceOf(sub.OutputWatermark, sub.pastOutput(), v.spanMillis); pace.OK && (pace.Value < 900 || v.loadAt(sp.src.op, sp.Subtask, busyOf).Or(0) >= saturated) {
-					return false
-				}
-			}
-		}
+	} else if pace := sp.pace(); !pace.OK || pace.Value < 900 || pace.Value > catchingUp || v.loadAt(sp.src.op, sp.Subtask, busyOf).Or(0) >= saturated {
+		return false // nobody tells whether there is a backlog
 	}
 	return sp.flows() && !sp.isIdle() && !sp.isPaused()
+}
+
+// pace returns how fast the event time of a split goes on, in ms/s: by its own, or by the
+// watermark of its subtask.
+func (sp split) pace() Known[int64] {
+	v := sp.src.v
+	if sp.past == nil {
+		return Known[int64]{}
+	}
+	if p := paceOf(timeOf(sp.MaxEventMillis), timeOf(sp.past.MaxEventMillis), v.spanMillis); p.OK {
+		return p
+	}
+	if p := paceOf(timeOf(sp.Watermark), timeOf(sp.past.Watermark), v.spanMillis); p.OK {
+		return p
+	}
+	for _, sub := range sp.src.subs {
+		if sp.Subtask.OK && sub.Index == sp.Subtask.Value {
+			return paceOf(sub.OutputWatermark, sub.pastOutput(), v.spanMillis)
+		}
+	}
+	return Known[int64]{}
 }
 
 func skewFinding(t *target, s *source, behind []split, most int64, all int) Finding {

@@ -382,7 +382,7 @@ func (sp split) typicalGapMillis() Known[int64] {
 		return Know((p.LastAppendMillis - p.FirstAppendMillis) / p.Records)
 	}
 	n := sp.Records
-	if !n.OK {
+	if !n.OK && sp.src.readsAll() {
 		n = sp.EndOffset
 	}
 	last := sp.LastAppendMillis
@@ -394,6 +394,20 @@ func (sp split) typicalGapMillis() Known[int64] {
 	}
 	lived := last.Value - (v.now.AtMillis - v.upMillis())
 	return KnowIf(lived/n.Value, lived > 0)
+}
+
+// readsAll reports whether the topics of a source are no older than the job, as far as
+// counters tell: offsets then count records since its start.
+func (s *source) readsAll() bool {
+	sent, _ := s.v.sum(s.op.ID, recordsOut)
+	if !sent.OK {
+		return true
+	}
+	read := int64(0)
+	for _, sp := range s.splits {
+		read += max(0, sp.EndOffset.Or(0)-sp.lag().Or(0))
+	}
+	return read <= sent.Value+sent.Value/10+10
 }
 
 // lastEvent returns the event time of the last record that was appended, as the job
@@ -445,6 +459,9 @@ func (sp split) patience() int64 {
 		p = max(p, min(3*gap.Value, longestPatienceMillis))
 	} else if at := greater(timeOf(sp.LastAppendMillis), timeOf(sp.LastReadMillis)); at.OK {
 		p = max(p, 2*patienceMillis) // it had records, nobody knows how often
+		if v.past == nil {
+			p = longestPatienceMillis
+		}
 	}
 	return p
 }

@@ -227,6 +227,12 @@ func healthyVariants() []variant {
 			want: healthy,
 		},
 		{
+			name: "two partitions that catch up at different speeds", at: 6 * minute,
+			topics: []scenarios.Topic{topic("a", 2, backlog(0, 2*hour, 2000, 150), backlog(1, 2*hour, 2000, 300))},
+			job:    job(from("a", "a", 2, bounded(5000, 0)), tumbling("per-minute", minute, "a")),
+			want:   healthy,
+		},
+		{
 			name: "partitions with a record every few minutes, at night", at: 3 * hour,
 			topics: []scenarios.Topic{topic("a", 3, steady(0, 240_000), started(steady(1, 260_000), 90_000), started(steady(2, 200_000), 50_000))},
 			job:    job(from("a", "a", 3, bounded(5000, 0)), tumbling("per-minute", minute, "a")),

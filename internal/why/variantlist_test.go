@@ -189,6 +189,12 @@ func timeVariants() []variant {
 			want:   verdict("timezone-shift", "wrong-result", scenarios.Culprit{Source: "gates", Topic: "gates", Facts: facts("offset_ms", -5*hour)}, "fix-timezone"),
 		},
 		{
+			name: "local time of Nepal", at: 30 * minute,
+			topics: []scenarios.Topic{topic("gates", 2, shifted(steady(0, 5000), 5*hour+45*minute), shifted(steady(1, 5000), 5*hour+45*minute))},
+			job:    job(from("gates", "gates", 2, half), tumbling("per-minute", minute, "gates")),
+			want:   verdict("timezone-shift", "wrong-result", scenarios.Culprit{Source: "gates", Topic: "gates", Facts: facts("offset_ms", 5*hour+45*minute)}, "fix-timezone"),
+		},
+		{
 			name: "local time of India", at: 30 * minute,
 			topics: []scenarios.Topic{topic("gates", 2, shifted(steady(0, 5000), 5*hour+hour/2), shifted(steady(1, 5000), 5*hour+hour/2))},
 			job:    job(from("gates", "gates", 2, half), tumbling("per-minute", minute, "gates")),

@@ -48,9 +48,42 @@ func New(d *graph.Description, version string) *Collector {
 	return c
 }
 
-// Add adds a snapshot: the job's status at a time. The status must not change any more.
+// Add adds a snapshot to those that are kept: the job's status at a time. The status must not
+// change any more.
 func (c *Collector) Add(s *status.Job, at time.Time) {
-	e := &c.evidence
+	now := c.look(&c.evidence, s, at)
+	c.evidence.History = append(c.evidence.History, now)
+	c.before, c.beforeAt = s, at
+}
+
+// Evidence returns what was seen so far. It stays the collector's until the next Add.
+func (c *Collector) Evidence() *why.Evidence { return &c.evidence }
+
+// Now returns evidence with the job's status at a time as the present, behind those of the
+// kept snapshots that are not from before since. The status itself is not kept.
+func (c *Collector) Now(s *status.Job, at, since time.Time) *why.Evidence {
+	e := c.evidence
+	now := c.look(&e, s, at)
+	e.History = nil
+	for _, kept := range c.evidence.History {
+		if kept.AtMillis >= since.UnixMilli() && kept.AtMillis < now.AtMillis {
+			e.History = append(e.History, kept)
+		}
+	}
+	e.History = append(e.History, now)
+	return &e
+}
+
+// Keep drops the snapshots of other times than those that keep is true for. It is called
+// for each, oldest first.
+func (c *Collector) Keep(keep func(at time.Time) bool) {
+	c.evidence.History = slices.DeleteFunc(c.evidence.History, func(s why.Snapshot) bool {
+		return !keep(time.UnixMilli(s.AtMillis))
+	})
+}
+
+// look returns a snapshot of the status, and tells e what is true of the present only.
+func (c *Collector) look(e *why.Evidence, s *status.Job, at time.Time) why.Snapshot {
 	e.AtMillis, e.StartedMillis = at.UnixMilli(), why.Know(s.Started.UnixMilli())
 	now := why.Snapshot{AtMillis: e.AtMillis}
 	for v := range s.Vertices {
@@ -64,18 +97,7 @@ func (c *Collector) Add(s *status.Job, at time.Time) {
 		heard = heard && sp.EndOffset.OK
 	}
 	e.Means.KafkaOffsets = heard // readers hear of ends when they fetch
-	e.History = append(e.History, now)
-	c.before, c.beforeAt = s, at
-}
-
-// Evidence returns what was seen so far. It stays the collector's until the next Add.
-func (c *Collector) Evidence() *why.Evidence { return &c.evidence }
-
-// Forget keeps only the snapshots of the last d.
-func (c *Collector) Forget(d time.Duration) {
-	c.evidence.History = slices.DeleteFunc(c.evidence.History, func(s why.Snapshot) bool {
-		return c.evidence.AtMillis-s.AtMillis > d.Milliseconds()
-	})
+	return now
 }
 
 func (c *Collector) addSubtask(now *why.Snapshot, job *status.Job, vertex, index int, at time.Time) {
@@ -95,9 +117,10 @@ func (c *Collector) addSubtask(now *why.Snapshot, job *status.Job, vertex, index
 		}
 		id := c.operators[vertex][i]
 		now.Subtasks = append(now.Subtasks, c.subtaskOf(id, index, &s.Operators[i]))
+		earlier := splitsOf(before, i)
 		for k := range s.Operators[i].Splits {
 			sp := &s.Operators[i].Splits[k]
-			now.Splits = append(now.Splits, splitOf(id, index, sp, splitBefore(before, i, sp.ID)))
+			now.Splits = append(now.Splits, splitOf(id, index, sp, earlier[sp.ID]))
 		}
 	}
 }
@@ -150,17 +173,17 @@ func (c *Collector) subtaskOf(id string, index int, o *status.Operator) why.Subt
 	return s
 }
 
-// splitBefore returns the split of that id in an earlier status.
-func splitBefore(s *status.Subtask, operator int, id string) *status.Split {
-	if s == nil || operator >= len(s.Operators) {
+// splitsOf returns the splits of an operator by their ids; s may be nil.
+func splitsOf(s *status.Subtask, operator int) map[string]*status.Split {
+	if s == nil || operator >= len(s.Operators) || len(s.Operators[operator].Splits) == 0 {
 		return nil
 	}
-	for i := range s.Operators[operator].Splits {
-		if sp := &s.Operators[operator].Splits[i]; sp.ID == id {
-			return sp
-		}
+	splits := s.Operators[operator].Splits
+	byID := make(map[string]*status.Split, len(splits))
+	for i := range splits {
+		byID[splits[i].ID] = &splits[i]
 	}
-	return nil
+	return byID
 }
 
 func splitOf(source string, subtask int, sp, before *status.Split) why.Split {
@@ -209,12 +232,15 @@ func partitionOf(id string) (topic string, partition int32) {
 	return id, 0
 }
 
-// addTopic notes what a source reads.
+// addTopic notes what a source reads. Topics are in order.
 func (c *Collector) addTopic(sp why.Split) {
 	for i := range c.evidence.Operators {
-		if o := &c.evidence.Operators[i]; o.ID == sp.Source && o.Source != nil && !slices.Contains(o.Source.Topics, sp.Topic) {
-			o.Source.Topics = append(o.Source.Topics, sp.Topic)
-			slices.Sort(o.Source.Topics)
+		o := &c.evidence.Operators[i]
+		if o.ID != sp.Source || o.Source == nil {
+			continue
+		}
+		if at, known := slices.BinarySearch(o.Source.Topics, sp.Topic); !known {
+			o.Source.Topics = slices.Insert(o.Source.Topics, at, sp.Topic)
 		}
 	}
 }

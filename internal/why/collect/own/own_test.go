@@ -1,6 +1,8 @@
 package own
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -77,4 +79,75 @@ func TestAdd(t *testing.T) {
 	if e.Engine != (why.Engine{Name: why.Lowwater, Version: "v1"}) || e.StartedMillis != k(1_000_000) || !cmp.Equal(e.Operators[0].Source.Topics, []string{"orders"}) {
 		t.Errorf("evidence %+v", e)
 	}
+}
+
+// TestNow: the present is not kept, and only what was seen since a time is behind it.
+func TestNow(t *testing.T) {
+	c := New(described, "v1")
+	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
+	for _, s := range []int{0, 5, 10} {
+		c.Add(job(at(s).Sub(began), int64(s)), at(s))
+	}
+	now := c.Now(job(12*time.Second, 12), at(12), at(5))
+	var seen []int64
+	for _, s := range now.History {
+		seen = append(seen, s.Splits[0].Records.Value)
+	}
+	if want := []int64{5, 10, 12}; !cmp.Equal(want, seen) || now.AtMillis != at(12).UnixMilli() {
+		t.Errorf("at %d: records %v, want %v", now.AtMillis, seen, want)
+	}
+	if e := c.Evidence(); len(e.History) != 3 || e.AtMillis != at(10).UnixMilli() {
+		t.Errorf("kept: %d snapshots until %d, want 3 until %d", len(e.History), e.AtMillis, at(10).UnixMilli())
+	}
+	c.Keep(func(when time.Time) bool { return when.Equal(at(5)) })
+	if e := c.Evidence(); len(e.History) != 1 || e.History[0].Splits[0].Records.Value != 5 {
+		t.Errorf("kept: %+v, want the second snapshot", e.History)
+	}
+}
+
+// manySplits is a status of one subtask that reads n splits, each n records far.
+func manySplits(n int, records int64) *status.Job {
+	s := job(time.Second, records)
+	op := &s.Vertices[0].Subtasks[0].Operators[0]
+	op.Splits = nil
+	for i := range n {
+		op.Splits = append(op.Splits, status.Split{
+			ID: fmt.Sprintf("orders-%d", i), Topic: "orders", Partition: int32(i), Records: records,
+			ActiveFor: time.Duration(records) * time.Second, LastRecordAt: began,
+		})
+	}
+	return s
+}
+
+// TestSplitsMove: a split is compared with itself, wherever it was in the list before.
+func TestSplitsMove(t *testing.T) {
+	c := New(described, "v1")
+	c.Add(manySplits(3, 1), began)
+	s := manySplits(3, 2)
+	splits := s.Vertices[0].Subtasks[0].Operators[0].Splits
+	slices.Reverse(splits)
+	splits[2].IdleFor = time.Second // that of partition 0: active for one second, idle for one
+	c.Add(s, began.Add(time.Second))
+	var got []int64
+	for _, sp := range c.Evidence().History[1].Splits {
+		got = append(got, sp.ActiveMillisPerSecond.Value)
+	}
+	if want := []int64{1000, 1000, 500}; !cmp.Equal(want, got) {
+		t.Errorf("active %v ms/s, want %v", got, want)
+	}
+}
+
+func BenchmarkAdd(b *testing.B) {
+	const splits = 10_000
+	c := New(described, "v1")
+	first, second := manySplits(splits, 1), manySplits(splits, 2)
+	at := began
+	c.Add(first, at)
+	for b.Loop() {
+		at = at.Add(time.Second)
+		first, second = second, first
+		c.Add(first, at)
+		c.Keep(func(when time.Time) bool { return when.Equal(at) })
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/splits, "ns/split")
 }

@@ -96,7 +96,8 @@ func diagnose(t *testing.T, idleness time.Duration, want why.Code) {
 	if n := len(e.History); n != 6 || len(e.History[5].Splits) != 3 || e.Engine.Name != why.Lowwater {
 		t.Errorf("%d snapshots: %+v", n, e.History[n-1].Splits)
 	}
-	collector.Forget(30 * time.Second)
+	now := time.Now()
+	collector.Keep(func(at time.Time) bool { return now.Sub(at) <= 30*time.Second })
 	if n := len(e.History); n != 2 {
 		t.Errorf("%d snapshots of the last 30 s, want 2", n)
 	}
