@@ -30,6 +30,7 @@ type graphJSON struct {
 	Now         int64        `json:"now"`
 	StartTime   int64        `json:"startTime"`
 	Parallelism int          `json:"parallelism"`
+	Restarts    int64        `json:"restarts"`
 	Vertices    []vertexJSON `json:"vertices"`
 	Holder      *holderJSON  `json:"holder"`
 }
@@ -107,7 +108,8 @@ func graphOf(o *observe.Observed, _ *http.Request) (any, error) {
 	r := o.Read()
 	g := graphJSON{
 		JID: o.ID, Name: r.Status.Name, State: r.Status.Life.State, Now: r.At.UnixMilli(),
-		StartTime: r.Status.Started.UnixMilli(), Parallelism: r.Plan.Parallelism, Vertices: []vertexJSON{},
+		StartTime: r.Status.Started.UnixMilli(), Parallelism: r.Plan.Parallelism,
+		Restarts: r.Status.Restarts, Vertices: []vertexJSON{},
 	}
 	for v := range r.Plan.Vertices {
 		g.Vertices = append(g.Vertices, vertexOf(r, v))

@@ -86,6 +86,7 @@ func TestGraph(t *testing.T) {
 		{[]any{"name"}, "count"},
 		{[]any{"state"}, "RUNNING"},
 		{[]any{"parallelism"}, 2.0},
+		{[]any{"restarts"}, 0.0},
 		{[]any{"startTime"}, float64(job.Status().Started.UnixMilli())},
 		{[]any{"vertices", 0, "kind"}, "source"},
 		{[]any{"vertices", 0, "name"}, "Source: orders"},

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/lowwater/lowwater/web"
 )
 
 // validate refuses settings that cannot work or that expose jobs.
@@ -74,9 +76,10 @@ func (c *Config) guard(next http.Handler) http.Handler {
 				return
 			}
 		}
-		if c.Token != "" && !authorized(r, token) {
+		if c.Token != "" && !isPage(r) && !authorized(r, token) {
+			// Basic is understood, but not asked for: browsers would show a dialog of their own
+			// over the UI's form.
 			header.Set("WWW-Authenticate", `Bearer realm="lowwater"`)
-			header.Add("WWW-Authenticate", `Basic realm="lowwater: any user, the token as password"`)
 			refuse(w, http.StatusUnauthorized, "A token is needed: send the header Authorization: Bearer TOKEN.")
 			return
 		}
@@ -105,8 +108,14 @@ func hostOf(r *http.Request) string {
 	return strings.Trim(r.Host, "[]")
 }
 
-// authorized reports whether r brings the token: as a bearer token or, for browsers, as the
-// password of any user.
+// isPage reports whether r asks for a file of the Web UI. Those are the same everywhere and
+// tell nothing of jobs; the form that asks for the token is in them.
+func isPage(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && web.Has(r.URL.Path)
+}
+
+// authorized reports whether r brings the token: as a bearer token or, for
+// clients that only know Basic, as the password of any user.
 func authorized(r *http.Request, token [sha256.Size]byte) bool {
 	brought, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {

@@ -16,6 +16,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -120,6 +122,17 @@ func listen(t *testing.T, cfg rest.Config) (*rest.Server, string) {
 	return server, strings.TrimSuffix(server.URL(), "/")
 }
 
+// script returns the path of the UI's script.
+func script(t *testing.T, base string) string {
+	t.Helper()
+	page := request(t, "GET", base+"/", "")
+	m := regexp.MustCompile(`src="\.?(/assets/[^"]+\.js)"`).FindStringSubmatch(page.text)
+	if m == nil {
+		t.Fatalf("no script in the UI's page: %.300s", page.text)
+	}
+	return m[1]
+}
+
 // TestWhoMayAsk goes through what a request may bring.
 func TestWhoMayAsk(t *testing.T) {
 	plain, plainURL := listen(t, rest.Config{})
@@ -152,7 +165,15 @@ func TestWhoMayAsk(t *testing.T) {
 		{"cancel by a program", "PATCH", plainURL + path + "?mode=cancel", nil, 202},
 		{"cancel from the UI", "PATCH", plainURL + path + "?mode=cancel", []string{"Origin", "http://" + host, "Sec-Fetch-Site", "same-origin"}, 202},
 		{"without a token", "GET", tokenURL + "/jobs", nil, 401},
-		{"the UI without a token", "GET", tokenURL + "/", nil, 401},
+		{"the UI without a token", "GET", tokenURL + "/", nil, 200},
+		{"the UI's script without a token", "GET", tokenURL + script(t, tokenURL), nil, 200},
+		{"the UI by the version's path", "GET", tokenURL + "/v1/", nil, 401},
+		{"what is no file of the UI", "GET", tokenURL + "/assets/other.js", nil, 401},
+		{"a folder of the UI", "GET", tokenURL + "/assets/", nil, 401},
+		{"a change of the UI", "POST", tokenURL + "/", nil, 401},
+		{"metrics without a token", "GET", tokenURL + "/metrics", nil, 401},
+		{"events without a token", "GET", tokenURL + "/lowwater/events", nil, 401},
+		{"the description without a token", "GET", tokenURL + "/lowwater/openapi.yaml", nil, 401},
 		{"with a wrong token", "GET", tokenURL + "/jobs", []string{"Authorization", "Bearer open"}, 401},
 		{"with an empty token", "GET", tokenURL + "/jobs", []string{"Authorization", "Bearer "}, 401},
 		{"with the token in another scheme", "GET", tokenURL + "/jobs", []string{"Authorization", "open sesame"}, 401},
@@ -176,8 +197,8 @@ func TestWhoMayAsk(t *testing.T) {
 		if got.header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: no nosniff", test.name)
 		}
-		if test.want == 401 && got.header.Get("WWW-Authenticate") == "" {
-			t.Errorf("%s: 401 without WWW-Authenticate", test.name)
+		if challenge := got.header.Values("WWW-Authenticate"); test.want == 401 && !slices.Equal(challenge, []string{`Bearer realm="lowwater"`}) {
+			t.Errorf("%s: 401 with the challenge %q, want one that browsers show no dialog for", test.name, challenge)
 		}
 	}
 	close(job.calls)

@@ -40,7 +40,7 @@ const (
 type Config struct {
 	// Addr is where to listen, host:port; port 0 is any free one.
 	Addr string
-	// Token, if not empty, is what every request must bring.
+	// Token, if not empty, is what every request must bring, but for the Web UI's files.
 	Token string
 	// CertFile and KeyFile hold the certificate and key for TLS, in PEM. Both or none.
 	CertFile, KeyFile string

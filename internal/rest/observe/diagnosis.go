@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lowwater/lowwater/eventtime"
@@ -11,19 +12,35 @@ import (
 )
 
 const (
-	// evidenceInterval is the time between two snapshots of the evidence, evidenceSpan
-	// how far back it goes.
+	// evidenceInterval is the time between two snapshots of the evidence, evidenceSpan how
+	// far back they go: as far as package why looks, and a little more.
 	evidenceInterval = 5 * time.Second
-	evidenceSpan     = 5 * time.Minute
+	evidenceSpan     = 75 * time.Second
+	// stallPatience is how long event time must stand still at an operator before the
+	// present is compared with that time only: the shortest silence that the rules take for
+	// one. Comparing with an earlier time would take a stall for slow progress.
+	stallPatience = 30 * time.Second
+	// leastSpan is how far the present must be from the last snapshot for rates.
+	leastSpan = time.Second
 )
 
 // diagnosis is what the rules of package why need of a job: its plan and some snapshots.
 type diagnosis struct {
-	// past has snapshots of the last minutes, present one of now.
-	past, present *own.Collector
-	at            time.Time
+	collector *own.Collector
+	// latest is the last sample, kept the time of the last snapshot.
+	latest sample
+	kept   time.Time
+	waits  []waiting
 	// places are the operators by the ids that evidence gives them.
 	places map[string]Place
+}
+
+// waiting is an operator that waits for event time: its watermark, and when it was first
+// seen to have that.
+type waiting struct {
+	place     Place
+	watermark int64
+	since     time.Time
 }
 
 // newDiagnosis returns nil for a job whose graph is not known.
@@ -31,24 +48,101 @@ func newDiagnosis(p *Plan) *diagnosis {
 	if p.Description == nil {
 		return nil
 	}
-	d := &diagnosis{past: own.New(p.Description, ""), present: own.New(p.Description, ""), places: map[string]Place{}}
+	d := &diagnosis{collector: own.New(p.Description, ""), places: map[string]Place{}}
 	chains := map[int]int{}
 	for i, o := range p.Description.Operators {
-		id := d.present.Evidence().Operators[i].ID
-		d.places[id] = Place{Vertex: o.Vertex, Operator: chains[o.Vertex]}
+		at := Place{Vertex: o.Vertex, Operator: chains[o.Vertex]}
 		chains[o.Vertex]++
+		operator := d.collector.Evidence().Operators[i]
+		d.places[operator.ID] = at
+		switch operator.Kind {
+		case why.KindWindow, why.KindJoin, why.KindTimers:
+			d.waits = append(d.waits, waiting{place: at, watermark: eventtime.MinTimestamp})
+		}
 	}
 	return d
 }
 
-// add takes a snapshot, unless the last is too near.
-func (d *diagnosis) add(s *status.Job, at time.Time, interval time.Duration) {
-	if d == nil || at.Sub(d.at) < interval {
+// watermarkAt returns the smallest input watermark of the subtasks of an operator.
+func watermarkAt(s *status.Job, at Place) int64 {
+	lowest := int64(eventtime.MaxTimestamp)
+	for i := range s.Vertices[at.Vertex].Subtasks {
+		lowest = min(lowest, s.Vertices[at.Vertex].Subtasks[i].Operators[at.Operator].CurrentInputWatermark)
+	}
+	return lowest
+}
+
+// add takes note of a sample. Kept are those that are evidenceInterval apart, and those at
+// which an operator came to have the watermark that it still has.
+func (d *diagnosis) add(now sample) {
+	if d == nil {
 		return
 	}
-	d.past.Add(s, at)
-	d.past.Forget(evidenceSpan)
-	d.at = at
+	stopped := false // at the sample before this one
+	for i := range d.waits {
+		w := &d.waits[i]
+		if watermark := watermarkAt(&now.job, w.place); watermark != w.watermark || w.since.IsZero() {
+			w.watermark, w.since = watermark, now.at
+		} else if w.since.Equal(d.latest.at) {
+			stopped = true
+		}
+	}
+	if stopped {
+		d.keep(d.latest)
+	}
+	if now.at.Sub(d.kept) >= evidenceInterval {
+		d.keep(now)
+	}
+	d.latest = now
+}
+
+// keep makes a snapshot of a sample, and drops those that are not needed any more.
+func (d *diagnosis) keep(s sample) {
+	if !s.at.After(d.kept) {
+		return
+	}
+	d.collector.Add(&s.job, s.at)
+	d.kept = s.at
+	var last time.Time
+	d.collector.Keep(func(at time.Time) bool {
+		switch {
+		case s.at.Sub(at) > evidenceSpan:
+			return false
+		case at.Sub(last) >= evidenceInterval:
+			last = at
+			return true
+		}
+		return d.isSince(at)
+	})
+}
+
+// isSince reports whether an operator has had its watermark since a time, in whole
+// milliseconds as snapshots have it.
+func (d *diagnosis) isSince(at time.Time) bool {
+	return slices.ContainsFunc(d.waits, func(w waiting) bool { return w.since.UnixMilli() == at.UnixMilli() })
+}
+
+// evidence returns what the present is to be judged by: the last minute, or the part of it
+// in which an operator that stands still has done so.
+func (d *diagnosis) evidence(r *Reading) *why.Evidence {
+	if r.At.Sub(d.kept) < leastSpan {
+		r = &Reading{At: d.latest.at, Status: d.latest.job}
+	}
+	return d.collector.Now(&r.Status, r.At, d.stalledSince(r))
+}
+
+// stalledSince returns when the last of the operators that have stood still for long enough
+// began to, zero if there is none. One without a watermark needs no comparison.
+func (d *diagnosis) stalledSince(r *Reading) (since time.Time) {
+	for _, w := range d.waits {
+		if w.watermark == eventtime.MinTimestamp || w.watermark == eventtime.MaxTimestamp || watermarkAt(&r.Status, w.place) != w.watermark {
+			continue
+		}
+		if r.At.Sub(w.since) >= stallPatience && w.since.After(since) {
+			since = w.since
+		}
+	}
+	return since
 }
 
 // Diagnose returns why nothing comes out of the job; ok is false if its graph is not known.
@@ -59,8 +153,7 @@ func (o *Observed) Diagnose() (report why.Report, ok bool) {
 	if o.diagnosis == nil {
 		return why.Report{}, false
 	}
-	o.diagnosis.add(&r.Status, r.At, time.Second)
-	return why.Diagnose(o.diagnosis.past.Evidence()).Report(), true
+	return why.Diagnose(o.diagnosis.evidence(r)).Report(), true
 }
 
 // Holder is what pins the smallest watermark of a job.
@@ -93,10 +186,7 @@ func (o *Observed) Holder(r *Reading) *Holder {
 	if o.diagnosis == nil {
 		return nil
 	}
-	now := o.diagnosis.present
-	now.Forget(-1) // all
-	now.Add(&r.Status, r.At)
-	path, ok := why.Hold(now.Evidence(), "")
+	path, ok := why.Hold(o.diagnosis.collector.Now(&r.Status, r.At, r.At), "")
 	if !ok || path.WatermarkMillis.Or(eventtime.MaxTimestamp) == eventtime.MaxTimestamp {
 		return nil
 	}

@@ -159,7 +159,7 @@ func (o *Observed) sample() {
 	}
 	o.latest = nil
 	o.history.record(s.at, o.Plan(), &s.job)
-	o.diagnosis.add(&s.job, s.at, evidenceInterval)
+	o.diagnosis.add(s)
 }
 
 // Read returns the job's numbers as of now, or of the last fraction of a second.
