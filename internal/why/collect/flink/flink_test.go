@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -469,5 +470,28 @@ func TestMetricNames(t *testing.T) {
 	}
 	if topic, p, ok := partitionOf("my-topic-12"); !ok || topic != "my-topic" || p != 12 {
 		t.Errorf("split id: %s %d %t", topic, p, ok)
+	}
+}
+
+// TestOwnServerIsNotWaitedFor: one of ours has its numbers at once.
+func TestOwnServerIsNotWaitedFor(t *testing.T) {
+	f := loadCluster(t, "quiet-2.3.0")
+	f.empty = 0
+	c := f.serve(t, Options{})
+	c.primeWait = time.Hour
+	job, err := c.Find(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Answers["/lowwater/jobs/"+job.ID+"/graph"] = []byte(`{"vertices": []}`)
+	col, err := c.Open(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := col.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e := col.Evidence(); e.Engine.Name != why.Lowwater || len(e.History) != 1 || len(e.History[0].Splits) == 0 {
+		t.Errorf("evidence of %q, history %+v", e.Engine.Name, e.History)
 	}
 }
