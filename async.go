@@ -13,24 +13,25 @@ import (
 // Async.Capacity says otherwise, Flink's default.
 const DefaultAsyncCapacity = 100
 
-// ErrAsyncTimeout is in the error of an AsyncMap whose function had no result for a record
-// in time.
+// ErrAsyncTimeout is in the chain of the error that fails a job, for errors.Is, when the
+// function of an AsyncMap had no result for a record within Async.Timeout. It is also the
+// cause of the end of the call's context.
 var ErrAsyncTimeout = errors.New("no result in time")
 
 // Async is how AsyncMap works. The zero value keeps the order of the records, never times
-// out and never retries.
+// out and never retries. Negative numbers are a build error.
 type Async struct {
 	// Capacity is the number of records that may be under way in one subtask, whose
 	// results wait for their turn included. When it is reached the subtask waits. 0 means
 	// DefaultAsyncCapacity.
 	Capacity int
 	// Unordered emits results as they come. Watermarks still follow all records that
-	// came before them, and no other.
+	// came before them, and no other (spec watermarks 8.7).
 	Unordered bool
 	// Timeout is how long one record may take, all attempts and the pauses between them
 	// together; 0 means for ever. When it is over, the context of the call ends.
 	Timeout time.Duration
-	// Retry says whether a call that failed is made again.
+	// Retry says whether a call that failed is made again. What has timed out is not.
 	Retry AsyncRetry
 }
 
@@ -38,7 +39,8 @@ type Async struct {
 type AsyncRetry struct {
 	// Attempts is how often a record is tried in all; 0 and 1 mean once.
 	Attempts int
-	// Pause returns the time to wait before an attempt, numbered from 2; nil means none.
+	// Pause returns the time to wait before an attempt, numbered from 2; nil, and 0 or
+	// less, mean none. The wait counts towards Timeout.
 	Pause func(attempt int) time.Duration
 	// If says which errors are worth another attempt; nil means all.
 	If func(error) bool
@@ -65,7 +67,8 @@ func (a Async) validate() error {
 //
 // Results have the timestamp of their record. Watermarks keep their place behind the
 // records that came before them. At the end of the input, and at a graceful stop, all
-// records under way are waited for.
+// records under way are waited for. A checkpoint does not wait for them but stores them,
+// and a restored job calls f for them again: f must bear being called twice for a record.
 func (s *DataStream[T]) AsyncMap[R any](f func(ctx context.Context, value T) (R, error), options Async) *DataStream[R] {
 	if f == nil {
 		s.env.fail("AsyncMap: the function is nil")

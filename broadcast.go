@@ -14,13 +14,21 @@ import (
 //
 // A record sees what was broadcast to its subtask before it arrived there: there is no
 // order between the two streams. The watermark is the smaller one of both, so a
-// broadcast stream without a watermark strategy holds all timers back.
+// broadcast stream without a watermark strategy holds all event-time timers back (spec
+// watermarks 2.5).
+//
+// Who calls the methods, what errors do, and Close are as for KeyedProcessFunction. A
+// function without timers embeds KeyedBase.
 type KeyedBroadcastFunction[K comparable, T, U, R any] interface {
+	// Open is called once, before everything else. It opens the function's states.
 	Open(ctx *KeyedBroadcastOpenContext[K]) error
+	// ProcessElement handles a record of the keyed stream. It may read broadcast state but
+	// not write it.
 	ProcessElement(ctx *KeyedContext[K], value T, out *Collector[R]) error
 	// ProcessBroadcast handles a record of the broadcast stream. All subtasks get it and
 	// must do the same to broadcast state.
 	ProcessBroadcast(ctx *KeyedBroadcastContext[K], value U, out *Collector[R]) error
+	// OnTimer is KeyedProcessFunction.OnTimer.
 	OnTimer(ctx *TimerContext[K], at int64, out *Collector[R]) error
 }
 
@@ -30,8 +38,10 @@ type KeyedBroadcastOpenContext[K comparable] struct {
 	states *keyedop.BroadcastStates
 }
 
-// Broadcast opens a broadcast state, which must not have a TTL. It may be written by
-// ProcessBroadcast only: a write from elsewhere changes nothing and ends the job.
+// Broadcast opens a broadcast state: a map that each subtask has a copy of. With a TTL the
+// job fails when Open returns. It may be written by ProcessBroadcast only: a write from
+// elsewhere changes nothing and fails the job. It can be read at any time, also in Open of
+// a restored job.
 func (c *KeyedBroadcastOpenContext[K]) Broadcast[MK comparable, MV any](d state.MapDescriptor[MK, MV]) state.MapState[MK, MV] {
 	return c.states.Map(d)
 }
@@ -44,10 +54,11 @@ type KeyedBroadcastContext[K comparable] struct{ context *keyedop.Context[K] }
 // has none.
 func (c *KeyedBroadcastContext[K]) Timestamp() int64 { return c.context.At }
 
-// CurrentWatermark returns the operator's watermark in milliseconds.
+// CurrentWatermark returns the operator's watermark in milliseconds,
+// eventtime.MinTimestamp if there was none yet.
 func (c *KeyedBroadcastContext[K]) CurrentWatermark() int64 { return c.context.Watermark }
 
-// CurrentProcessingTime returns the wall clock in milliseconds.
+// CurrentProcessingTime returns the wall clock in milliseconds since the epoch.
 func (c *KeyedBroadcastContext[K]) CurrentProcessingTime() int64 {
 	return c.context.Runtime().Timers.Now()
 }
@@ -61,14 +72,15 @@ func (c *KeyedBroadcastContext[K]) Output[X any](tag OutputTag[X], v X) {
 }
 
 // EachKey calls visit for every key of this subtask that has a value in s, a state by key
-// of the function, with that key as the current one. visit may change the state of its
-// key. The first error ends the visits and is returned.
+// of the function, with that key as the current one. visit may change or clear the state
+// of its key. The first error ends the visits and is returned; so is an error if s is not
+// a state by key of the function.
 func (c *KeyedBroadcastContext[K]) EachKey[S any](s S, visit func(key K, s S) error) error {
 	return c.context.EachKey(s, visit)
 }
 
 // ConnectBroadcast sends every record of other to all subtasks of an operator that also
-// gets this stream's records, by key.
+// gets this stream's records, by key (spec windows 6.4).
 func (s *KeyedStream[K, T]) ConnectBroadcast[U any](other *DataStream[U]) *KeyedBroadcastStreams[K, T, U] {
 	return &KeyedBroadcastStreams[K, T, U]{s, broadcastInput(s.stream.env, other)}
 }
@@ -126,7 +138,10 @@ func (c *KeyedBroadcastStreams[K, T, U]) Process[R any, F KeyedBroadcastFunction
 // BroadcastFunction is a KeyedBroadcastFunction for a stream without keys: it has
 // broadcast state, but neither state by key nor timers.
 type BroadcastFunction[T, U, R any] interface {
+	// Open is called once, before everything else. It opens the function's states.
 	Open(ctx *BroadcastOpenContext) error
+	// ProcessElement handles a record of the other stream. It may read broadcast state but
+	// not write it.
 	ProcessElement(ctx *ProcessContext, value T, out *Collector[R]) error
 	// ProcessBroadcast handles a record of the broadcast stream. All subtasks get it and
 	// must do the same to broadcast state.
@@ -153,7 +168,7 @@ func (c *BroadcastOpenContext) Broadcast[MK comparable, MV any](d state.MapDescr
 }
 
 // ConnectBroadcast sends every record of other to all subtasks of an operator that also
-// gets this stream's records.
+// gets this stream's records, each in one subtask.
 func (s *DataStream[T]) ConnectBroadcast[U any](other *DataStream[U]) *BroadcastStreams[T, U] {
 	return &BroadcastStreams[T, U]{s, broadcastInput(s.env, other)}
 }

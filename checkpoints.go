@@ -10,27 +10,31 @@ import (
 	"github.com/lowwater/lowwater/status"
 )
 
-// Defaults of checkpoints, Flink's where it has them; RetainCheckpoints' is larger, so
-// that there is another one should the newest be damaged.
+// Defaults of CheckpointTimeout and RetainCheckpoints. The first is Flink's; the second is
+// larger, so that there is another checkpoint should the newest be damaged.
 const (
 	DefaultCheckpointTimeout   = 10 * time.Minute
 	DefaultRetainedCheckpoints = 3
 )
 
-// CheckpointOption is a setting of WithCheckpoints.
+// CheckpointOption is a setting of WithCheckpoints. Wrong ones are build errors.
 type CheckpointOption func(*job.CheckpointOptions) error
 
-// WithCheckpoints has the job take a checkpoint of all its state every interval, 0 for
-// on request only, and store it at url: a directory, as a path or file:// URL, or an
-// object store in builds with its driver (docs/checkpoints.md). After a failure the job
-// goes on from the last one, so that no record is lost, and with a sink that
-// commits on checkpoints none counts twice.
+// WithCheckpoints has the job take a checkpoint of all its state every interval, which is
+// at least 10 ms, or 0 for on request only, and store it at url: a directory, as a path or
+// file:// URL, an object store in builds with its driver (docs/checkpoints.md), or
+// mem://NAME in the memory of the process, for tests. After a failure the job goes on from
+// the last one, so that no record is lost, and with a sink that commits on checkpoints
+// none counts twice. Watermarks are not part of a checkpoint (spec watermarks 0, windows
+// 2.12). A job whose input ends, and one that is stopped gracefully, takes a last one.
 //
 // One process at a time may use a url. If it holds checkpoints of an earlier run, say
-// what they mean: ResumeLatest or StartFresh.
+// what they mean: ResumeLatest, ResumeFrom or StartFresh; without one of them the start
+// fails. All keys, states and elements of windows must be of types that can be stored (see
+// docs/state.md); others fail the job before its first record.
 //
-// Unless WithRestart says otherwise, a job with checkpoints restarts after failures as
-// Flink's does: after 1 s, then ever later up to 1 min.
+// Unless WithRestart says otherwise, a job with checkpoints restarts after failures by
+// DefaultRestart.
 func WithCheckpoints(url string, interval time.Duration, options ...CheckpointOption) Option {
 	return func(e *Environment) {
 		o := &job.CheckpointOptions{
@@ -63,7 +67,7 @@ func WithCheckpoints(url string, interval time.Duration, options ...CheckpointOp
 }
 
 // CheckpointTimeout sets how long a checkpoint may take before it has failed; the
-// default is 10 minutes.
+// default is DefaultCheckpointTimeout, 10 minutes. d must be positive.
 func CheckpointTimeout(d time.Duration) CheckpointOption {
 	return func(o *job.CheckpointOptions) error {
 		if o.Timeout = d; d <= 0 {
@@ -74,7 +78,8 @@ func CheckpointTimeout(d time.Duration) CheckpointOption {
 }
 
 // MinPauseBetweenCheckpoints sets the least time between the end of a checkpoint and the
-// next trigger; the default is 0.
+// next trigger by interval; the default is 0. d must not be negative. Checkpoints on
+// request do not wait for it.
 func MinPauseBetweenCheckpoints(d time.Duration) CheckpointOption {
 	return func(o *job.CheckpointOptions) error {
 		if o.MinPause = d; d < 0 {
@@ -85,7 +90,8 @@ func MinPauseBetweenCheckpoints(d time.Duration) CheckpointOption {
 }
 
 // MaxConcurrentCheckpoints sets how many checkpoints may be under way at a time; the
-// default is 1.
+// default is 1, the least. More excludes AlignedCheckpointTimeout and
+// CommitOneCheckpointLater.
 func MaxConcurrentCheckpoints(n int) CheckpointOption {
 	return func(o *job.CheckpointOptions) error {
 		if o.MaxConcurrent = n; n < 1 {
@@ -95,8 +101,9 @@ func MaxConcurrentCheckpoints(n int) CheckpointOption {
 	}
 }
 
-// TolerableCheckpointFailures sets how many checkpoints may fail in a row before the job
-// does; the default is Flink's, 0.
+// TolerableCheckpointFailures sets how many checkpoints may fail in a row without the job
+// failing; the default is Flink's, 0: the first one fails the job. n must not be negative.
+// Savepoints do not count.
 func TolerableCheckpointFailures(n int) CheckpointOption {
 	return func(o *job.CheckpointOptions) error {
 		if o.TolerableFailures = n; n < 0 {
@@ -106,8 +113,9 @@ func TolerableCheckpointFailures(n int) CheckpointOption {
 	}
 }
 
-// RetainCheckpoints sets how many completed checkpoints are kept; the default is 3.
-// Savepoints are never removed.
+// RetainCheckpoints sets how many completed checkpoints are kept, also when the job has
+// ended; the default is DefaultRetainedCheckpoints, 3, and the least is 1. Savepoints are
+// never removed.
 func RetainCheckpoints(n int) CheckpointOption {
 	return func(o *job.CheckpointOptions) error {
 		if o.Retain = n; n < 1 {
@@ -132,8 +140,9 @@ func CommitOneCheckpointLater() CheckpointOption {
 // AlignedCheckpointTimeout sets how long after its trigger a checkpoint waits until its
 // barriers have come to an operator on all channels. After that they overtake the records
 // ahead of them, which become part of the checkpoint, so that back pressure
-// does not hold it up. The default is 0: barriers wait. Operators with a broadcast input
-// always wait, and so do savepoints and the last checkpoint of a job.
+// does not hold it up. The default is 0: barriers wait. d must not be negative. Operators
+// with a broadcast input always wait, and so do savepoints and the last checkpoint of a
+// job.
 func AlignedCheckpointTimeout(d time.Duration) CheckpointOption {
 	return func(o *job.CheckpointOptions) error {
 		if o.AlignmentTimeout = d; d < 0 {
@@ -144,7 +153,8 @@ func AlignedCheckpointTimeout(d time.Duration) CheckpointOption {
 }
 
 // ResumeLatest has the job go on from the newest checkpoint in the store that is whole,
-// and start anew if there is none. Damaged ones are logged.
+// and start anew if the store is empty. Damaged ones are logged; if all are, the start
+// fails. ResumeLatest, ResumeFrom and StartFresh exclude each other.
 func ResumeLatest() CheckpointOption {
 	return func(o *job.CheckpointOptions) error {
 		o.Restore.Latest = true
@@ -152,7 +162,10 @@ func ResumeLatest() CheckpointOption {
 	}
 }
 
-// ResumeFrom has the job go on from one checkpoint or savepoint, by path or URL.
+// ResumeFrom has the job go on from one checkpoint or savepoint, by path or URL, which may
+// be of another store than the job's own. The start fails if it is missing, damaged, or
+// does not fit the job. Operators find their state by their uid (DataStream.UID). Restarts
+// of the job go on from its own checkpoints as soon as there are any.
 func ResumeFrom(path string) CheckpointOption {
 	return func(o *job.CheckpointOptions) error {
 		if o.Restore.Path = path; path == "" {
@@ -162,7 +175,8 @@ func ResumeFrom(path string) CheckpointOption {
 	}
 }
 
-// StartFresh has the job start without state although the store holds checkpoints.
+// StartFresh has the job start without state although the store may hold checkpoints of
+// earlier runs. They count towards RetainCheckpoints and are removed in time.
 func StartFresh() CheckpointOption {
 	return func(o *job.CheckpointOptions) error {
 		o.Restore.Fresh = true
@@ -171,7 +185,7 @@ func StartFresh() CheckpointOption {
 }
 
 // AllowNonRestoredState accepts a checkpoint with state that the job has no operator, or
-// no state, for. That state is lost.
+// no state, for, which otherwise fails the start. That state is lost.
 func AllowNonRestoredState() CheckpointOption {
 	return func(o *job.CheckpointOptions) error {
 		o.Restore.AllowNonRestoredState = true
@@ -180,18 +194,30 @@ func AllowNonRestoredState() CheckpointOption {
 }
 
 // RestartPolicy says whether and when a job that failed runs again, from its last
-// checkpoint or, without checkpoints, from the start: FixedDelay, FailureRate or
-// ExponentialDelay.
+// checkpoint or, without checkpoints, from the start. It is one of FixedDelay, FailureRate
+// and ExponentialDelay; there can be no others. Fields that make no sense are a build
+// error.
 type RestartPolicy = job.RestartPolicy
 
-// The restart policies; see their fields.
-type (
-	FixedDelay       = job.FixedDelay
-	FailureRate      = job.FailureRate
-	ExponentialDelay = job.ExponentialDelay
-)
+// FixedDelay is the policy of at most Attempts restarts (an int, at least 1), each Delay (a
+// time.Duration, 0 for at once) after the failure.
+type FixedDelay = job.FixedDelay
 
-// DefaultRestart is the policy of jobs with checkpoints, Flink's default.
+// FailureRate is the policy of restarts while there have been no more than Failures
+// failures (an int, at least 1) within Interval (a time.Duration, positive), each Delay (a
+// time.Duration, 0 for at once) after the failure.
+type FailureRate = job.FailureRate
+
+// ExponentialDelay is the policy of restarts for ever. The first comes Initial after the
+// failure (a time.Duration, positive); the delay grows by the factor Multiplier (a float64,
+// at least 1) up to Max, and is Initial again after ResetAfter without a failure (both a
+// time.Duration; none has a default). Jitter (a float64, from 0 to 1) is the largest part
+// of a delay that is added or taken away at random.
+type ExponentialDelay = job.ExponentialDelay
+
+// DefaultRestart is the policy of jobs with checkpoints, Flink's default: after 1 s, then
+// ever later by a factor of 1.5 up to 1 min, and from the beginning after an hour without
+// failure.
 var DefaultRestart RestartPolicy = ExponentialDelay{
 	Initial: time.Second, Max: time.Minute, Multiplier: 1.5, ResetAfter: time.Hour, Jitter: 0.1,
 }
@@ -224,21 +250,31 @@ func (e *Environment) checkCheckpoints() error {
 	return errors.Join(errs...)
 }
 
-// Checkpoint takes a checkpoint now and returns its path.
+// Checkpoint takes a checkpoint now and returns its path when it has completed. It fails if
+// the job takes no checkpoints (WithCheckpoints), is between two runs or has ended, or if
+// the checkpoint fails. When ctx ends Checkpoint returns, but the checkpoint goes on.
 func (j *Job) Checkpoint(ctx context.Context) (path string, err error) { return j.job.Checkpoint(ctx) }
 
-// Savepoint takes a savepoint into the directory at url, "" for the job's own, and
-// returns its path. Savepoints are never removed; ResumeFrom goes on from them.
+// Savepoint takes a savepoint into the directory at url, "" for the job's own store, and
+// returns its path; see Checkpoint for errors. A savepoint that fails does not harm the
+// job. Savepoints are never removed; ResumeFrom goes on from them.
 func (j *Job) Savepoint(ctx context.Context, url string) (path string, err error) {
 	return j.job.Savepoint(ctx, url)
 }
 
-// StopWithSavepoint stops the job gracefully with a savepoint as its last checkpoint. With
-// drain the input ends first: the final watermark fires all open windows, so that the
-// savepoint is of use only if the input is not gone on with.
+// StopWithSavepoint stops the job gracefully with a savepoint as its last checkpoint, and
+// returns its path; url is as for Savepoint. The job may take a moment more to end: see
+// Wait. With drain the input ends first: the final watermark fires all open windows and
+// event-time timers, so that the savepoint is of use only if the input is not gone on with
+// (spec watermarks 8.3).
+//
+// Errors are those of Checkpoint, and one if the job is ending already. This savepoint
+// counts for TolerableCheckpointFailures: within them it is tried again, and past them the
+// job fails, or restarts, instead of stopping.
 func (j *Job) StopWithSavepoint(ctx context.Context, url string, drain bool) (path string, err error) {
 	return j.job.StopWithSavepoint(ctx, url, drain)
 }
 
-// Checkpoints returns what became of the job's checkpoints; ok is false if it takes none.
+// Checkpoints returns what became of the job's checkpoints, the latest 32 in detail; ok is
+// false if it takes none.
 func (j *Job) Checkpoints() (c status.Checkpoints, ok bool) { return j.job.Checkpoints() }

@@ -25,7 +25,7 @@ type ConnectedStreams[T, U any] struct {
 }
 
 // Map applies first to every record of the first stream and second to every record of
-// the second.
+// the second. Results have the timestamp of their record.
 func (c *ConnectedStreams[T, U]) Map[R any](first func(T) R, second func(U) R) *DataStream[R] {
 	if first == nil || second == nil {
 		c.first.env.fail("Connect.Map: a function is nil")
@@ -36,7 +36,8 @@ func (c *ConnectedStreams[T, U]) Map[R any](first func(T) R, second func(U) R) *
 	})
 }
 
-// FlatMap is Map with functions that give any number of results.
+// FlatMap is Map with functions that pass any number of results to the function they are
+// given, which they must not keep.
 func (c *ConnectedStreams[T, U]) FlatMap[R any](first func(T, func(R)), second func(U, func(R))) *DataStream[R] {
 	if first == nil || second == nil {
 		c.first.env.fail("Connect.FlatMap: a function is nil")
@@ -50,7 +51,7 @@ func (c *ConnectedStreams[T, U]) FlatMap[R any](first func(T, func(R)), second f
 
 // Process calls first for every record of the first stream and second for every record
 // of the second. A subtask calls both from the same goroutine, several subtasks call
-// them at the same time.
+// them at the same time. An error fails the job.
 func (c *ConnectedStreams[T, U]) Process[R any](first ProcessFunction[T, R], second ProcessFunction[U, R]) *DataStream[R] {
 	if first == nil || second == nil {
 		c.first.env.fail("Connect.Process: a function is nil")

@@ -25,6 +25,20 @@
 // Values that flow through a job may be shared by several operators. User
 // functions must not modify what values point to after they have emitted them.
 //
+// A plain function, such as one given to Map, KeyBy or a window's Process, serves all
+// subtasks of its operator, which call it at the same time: what it shares between calls
+// must be safe for concurrent use. Where a factory is asked for, it is called once for
+// each subtask, and what it returns belongs to that subtask's goroutine alone.
+//
+// Timestamps and watermarks are int64 milliseconds since the epoch; eventtime.MinTimestamp
+// stands for none. Lengths of time are a time.Duration of whole milliseconds. An error or
+// a panic of a user function fails the job, which then ends or restarts, as WithRestart
+// says.
+//
+// References such as "spec windows 2.3" are to sections of docs/spec/windows.md and
+// docs/spec/watermarks.md, which say what Flink does. What differs from it is in
+// docs/flink-differences.md.
+//
 // The engine itself is internal; connectors are in packages of their own
 // (kafka, datagen) and implement package connector.
 package lowwater

@@ -20,8 +20,8 @@ import (
 // WithAutoWatermarkInterval says otherwise, Flink's default (spec watermarks 4.7).
 const DefaultWatermarkInterval = 200 * time.Millisecond
 
-// DefaultStopTimeout is how long a graceful stop may take unless WithStopTimeout
-// says otherwise.
+// DefaultStopTimeout is how long a graceful stop may take, its last checkpoint included,
+// unless WithStopTimeout says otherwise.
 const DefaultStopTimeout = 30 * time.Second
 
 // Environment is a job under construction. It is not safe for concurrent use,
@@ -38,12 +38,13 @@ type Environment struct {
 	noRestart bool
 }
 
-// Option is a setting of an Environment.
+// Option is a setting of an Environment. Of options given twice the last counts.
 type Option func(*Environment)
 
-// WithParallelism sets the number of subtasks of every operator that does not
-// set its own; the default is the number of CPUs. Kafka sources without a parallelism
-// of their own take no more subtasks than they have partitions.
+// WithParallelism sets the number of subtasks of every operator that does not set its own,
+// from 1 to 32768; the default is runtime.GOMAXPROCS(0). Sources without a parallelism of
+// their own take no more subtasks than they have splits, and what is chained to them takes
+// theirs.
 func WithParallelism(n int) Option {
 	return func(e *Environment) {
 		if n < 1 || n > graph.MaxKeyGroups {
@@ -55,8 +56,9 @@ func WithParallelism(n int) Option {
 }
 
 // WithMaxParallelism sets the number of key groups, which limits the parallelism
-// that a job's keyed state can ever be spread over. The default is Flink's, derived
-// from the parallelism (spec windows 5.1).
+// that a job's keyed state can ever be spread over, from 1 to 32768. The default is Flink's,
+// derived from the parallelism of each operator (spec windows 5.1); a job that is restored
+// takes over the stored number. Another number than the stored one fails the start.
 func WithMaxParallelism(n int) Option {
 	return func(e *Environment) {
 		if n < 1 || n > graph.MaxKeyGroups {
@@ -69,7 +71,7 @@ func WithMaxParallelism(n int) Option {
 
 // WithAutoWatermarkInterval sets the time between two periodic watermarks. 0 turns
 // them off: periodic generators then emit nothing and idleness is never detected
-// (spec watermarks 4.7).
+// (spec watermarks 4.7). Negative ones, and fractions of a millisecond, are a build error.
 func WithAutoWatermarkInterval(d time.Duration) Option {
 	return func(e *Environment) {
 		if d < 0 || d != d.Truncate(time.Millisecond) {
@@ -83,7 +85,7 @@ func WithAutoWatermarkInterval(d time.Duration) Option {
 // WithAlignmentSamples sets how many samples back a source's watermark is compared with
 // the limit of its alignment group; 0 means the latest watermark, as in Flink before
 // 2.3. The default is Flink's, 3: a source may run ahead for about three update
-// intervals before it is stopped (spec watermarks 6.2).
+// intervals before it is stopped (spec watermarks 6.2). n must not be negative.
 func WithAlignmentSamples(n int) Option {
 	return func(e *Environment) {
 		if n < 0 {
@@ -94,8 +96,9 @@ func WithAlignmentSamples(n int) Option {
 	}
 }
 
-// WithStopTimeout sets how long a graceful stop may take before the job is
-// cancelled instead.
+// WithStopTimeout sets how long a graceful stop may take before the job is cancelled
+// instead and ends with ErrStopTimeout. d must be positive; the default is
+// DefaultStopTimeout.
 func WithStopTimeout(d time.Duration) Option {
 	return func(e *Environment) {
 		if d <= 0 {
@@ -106,8 +109,8 @@ func WithStopTimeout(d time.Duration) Option {
 	}
 }
 
-// WithLogger sets where the job's warnings and errors go; the default is
-// slog.Default.
+// WithLogger sets where the job's warnings and errors go, and what it tells of restarts and
+// checkpoints; the default is what slog.Default returns when the environment is made.
 func WithLogger(l *slog.Logger) Option {
 	return func(e *Environment) {
 		if l == nil {
@@ -118,7 +121,8 @@ func WithLogger(l *slog.Logger) Option {
 	}
 }
 
-// NewEnvironment returns an empty job.
+// NewEnvironment returns an empty job. What is wrong with the options is returned by
+// Execute, Start or Plan.
 func NewEnvironment(options ...Option) *Environment {
 	e := &Environment{
 		graph: graph.Graph{Parallelism: runtime.GOMAXPROCS(0)},
@@ -144,10 +148,11 @@ func NewEnvironment(options ...Option) *Environment {
 //   - all build errors, before anything runs, if there are any;
 //   - nil when the input has ended or, once ctx is done, when the job has stopped
 //     gracefully: sources stop reading, records under way reach the sinks and are
-//     flushed, windows still open do not fire. A stop that takes longer than
-//     WithStopTimeout is ErrStopTimeout;
-//   - otherwise the first error of the job. Errors of operators and user functions,
-//     panics included, are *OperatorError.
+//     flushed, windows still open do not fire, and a job with checkpoints takes a last
+//     one. A stop that takes longer than WithStopTimeout is ErrStopTimeout;
+//   - nil after Job.Cancel;
+//   - otherwise the first error of the job that it was not restarted after. Errors of
+//     operators and user functions, panics included, are *OperatorError.
 //
 // When Execute returns, all goroutines of the job are gone.
 func (e *Environment) Execute(ctx context.Context, name string) error {
@@ -158,7 +163,10 @@ func (e *Environment) Execute(ctx context.Context, name string) error {
 	return j.Wait()
 }
 
-// Start starts the job and returns while it runs. ctx and errors are as for Execute.
+// Start starts the job and returns while it runs. When ctx ends the job stops gracefully,
+// as for Execute. Start returns all build errors, and what fails before the first record,
+// such as a topic that does not exist or a checkpoint that does not fit the job; what
+// happens later is returned by Job.Wait. An environment runs once: a second Start fails.
 func (e *Environment) Start(ctx context.Context, name string) (*Job, error) {
 	if e.executed {
 		return nil, fmt.Errorf("%s: job %q: this environment has run already: build a new one with NewEnvironment", callSite(), name)

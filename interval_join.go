@@ -14,7 +14,7 @@ import (
 //
 // A record is paired when it arrives with what has arrived before, without waiting for a
 // watermark; the watermark, the smaller one of both streams, decides how long it is
-// kept. Every record needs a timestamp.
+// kept. A record without a timestamp fails the job.
 func (s *KeyedStream[K, T]) IntervalJoin[U any](other *KeyedStream[K, U]) *IntervalJoinedStreams[K, T, U] {
 	return &IntervalJoinedStreams[K, T, U]{pair: pairing(s, other, "IntervalJoin")}
 }
@@ -31,7 +31,7 @@ type IntervalJoinedStreams[K comparable, T, U any] struct {
 
 // Between pairs records with left + lower <= right <= left + upper. Both bounds are whole
 // milliseconds, belong to the interval unless LowerExclusive or UpperExclusive is set,
-// and may be negative.
+// and may be negative or equal. A lower bound above the upper is a build error.
 func (j IntervalJoinedStreams[K, T, U]) Between(lower, upper time.Duration) *IntervalJoinedStreams[K, T, U] {
 	switch {
 	case lower > upper:
@@ -43,22 +43,22 @@ func (j IntervalJoinedStreams[K, T, U]) Between(lower, upper time.Duration) *Int
 	return &j
 }
 
-// LowerExclusive leaves the lower bound out of the interval.
+// LowerExclusive leaves the lower bound out of the interval, which then begins 1 ms later.
 func (j IntervalJoinedStreams[K, T, U]) LowerExclusive() *IntervalJoinedStreams[K, T, U] {
 	j.exclusive.lower = true
 	return &j
 }
 
-// UpperExclusive leaves the upper bound out of the interval.
+// UpperExclusive leaves the upper bound out of the interval, which then ends 1 ms earlier.
 func (j IntervalJoinedStreams[K, T, U]) UpperExclusive() *IntervalJoinedStreams[K, T, U] {
 	j.exclusive.upper = true
 	return &j
 }
 
 // SideOutputLate sends late records, which have a timestamp below the watermark, to side
-// outputs of the join. Without it they are dropped and counted in
-// numLateRecordsDropped. A late record is never paired, also if its partner is still
-// there.
+// outputs of the join, with their own timestamps. Without it they are dropped and counted
+// in numLateRecordsDropped, where Flink counts none. A late record is never paired, also if
+// its partner is still there; one at the watermark is not late (spec windows 6.1).
 func (j IntervalJoinedStreams[K, T, U]) SideOutputLate(left OutputTag[T], right OutputTag[U]) *IntervalJoinedStreams[K, T, U] {
 	for _, err := range []error{left.validate(), right.validate()} {
 		if err != nil {
@@ -96,7 +96,8 @@ func (c *IntervalJoinContext) Output[X any](tag OutputTag[X], v X) {
 	operator.Side[X](c.pair.Element, tag.key()).Append(v, c.pair.Timestamp, c.pair.Origin)
 }
 
-// Process calls f for every pair.
+// Process calls f for every pair, of which there may be several for a record. Between is
+// required.
 func (j *IntervalJoinedStreams[K, T, U]) Process[R any](f IntervalJoinFunction[T, U, R]) *DataStream[R] {
 	switch {
 	case f == nil:

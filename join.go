@@ -11,7 +11,7 @@ import (
 )
 
 // Join pairs the records of two keyed streams that have the same key and share a window
-// (spec windows 6.2).
+// (spec windows 6.2). Records without a partner do not appear; see CoGroup for them.
 func (s *KeyedStream[K, T]) Join[U any](other *KeyedStream[K, U]) *JoinedStreams[K, T, U] {
 	return &JoinedStreams[K, T, U]{pairing(s, other, "Join")}
 }
@@ -28,10 +28,11 @@ type JoinedStreams[K comparable, T, U any] struct{ pair[K, T, U] }
 // CoGroupedStreams is two keyed streams to be grouped in windows.
 type CoGroupedStreams[K comparable, T, U any] struct{ pair[K, T, U] }
 
-// JoinedWindows is two keyed streams in common windows.
+// JoinedWindows is two keyed streams in common windows. Records that are late for all of
+// their windows are dropped and counted in numLateRecordsDropped.
 type JoinedWindows[K comparable, T, U any] struct{ pair[K, T, U] }
 
-// CoGroupedWindows is two keyed streams in common windows.
+// CoGroupedWindows is two keyed streams in common windows; see JoinedWindows.
 type CoGroupedWindows[K comparable, T, U any] struct{ pair[K, T, U] }
 
 // Window sets the windows. The watermark of both streams decides when they fire: the
@@ -45,7 +46,8 @@ func (c *CoGroupedStreams[K, T, U]) Window(assigner window.Assigner) *CoGroupedW
 	return &CoGroupedWindows[K, T, U]{c.in(assigner)}
 }
 
-// AllowedLateness is as for WindowedStream.
+// AllowedLateness is as for WindowedStream: a window that fires again gives all its pairs
+// again.
 func (j JoinedWindows[K, T, U]) AllowedLateness(d time.Duration) *JoinedWindows[K, T, U] {
 	j.pair = j.late(d)
 	return &j
@@ -79,10 +81,11 @@ func (j *JoinedWindows[K, T, U]) Apply[R any](f func(left T, right U) R) *DataSt
 
 // CoGroupFunction sees all records of one key and window: those of the first stream and
 // those of the second, in the order of their arrival. One of the slices may be empty.
-// Both are valid during the call only. An error ends the job.
+// Both are valid during the call only. An error fails the job.
 type CoGroupFunction[K comparable, T, U, R any] func(ctx *WindowContext[K], left []T, right []U, out *Collector[R]) error
 
-// Apply calls f each time a window fires.
+// Apply calls f each time a window fires, with the results carrying the window's last
+// millisecond.
 func (c *CoGroupedWindows[K, T, U]) Apply[R any](f CoGroupFunction[K, T, U, R]) *DataStream[R] {
 	if f == nil {
 		c.env.fail("CoGroup: the function is nil")

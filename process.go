@@ -14,8 +14,8 @@ import (
 )
 
 // ProcessFunction handles one record: it emits results to out and may use side
-// outputs through ctx. ctx and out are valid during the call only. An error ends the
-// job.
+// outputs through ctx. ctx and out are valid during the call only. An error fails the
+// job. It has no state: see StatefulFunction and KeyedProcessFunction.
 type ProcessFunction[T, R any] func(ctx *ProcessContext, value T, out *Collector[R]) error
 
 // ProcessContext is what a ProcessFunction may ask and do besides emitting.
@@ -29,24 +29,26 @@ func (c *ProcessContext) Timestamp() int64 { return c.element.Timestamp }
 // eventtime.MinTimestamp if there was none yet.
 func (c *ProcessContext) CurrentWatermark() int64 { return c.element.Watermark }
 
-// CurrentProcessingTime returns the wall clock in milliseconds.
+// CurrentProcessingTime returns the wall clock in milliseconds since the epoch.
 func (c *ProcessContext) CurrentProcessingTime() int64 { return c.element.Runtime().Timers.Now() }
 
 // Subtask returns the number of the subtask, from 0.
 func (c *ProcessContext) Subtask() int { return c.element.Runtime().Subtask }
 
-// Output emits v to a side output, with the record's timestamp.
+// Output emits v to a side output, with the record's timestamp. Without a consumer
+// (DataStream.SideOutput) it goes nowhere.
 func (c *ProcessContext) Output[X any](tag OutputTag[X], v X) {
 	operator.Side[X](c.element, tag.key()).Append(v, c.element.Timestamp, c.element.Origin)
 }
 
 // StatefulFunction handles the records of a stream without keys one by one, and has lists
-// that belong to the subtask and survive a restart (spec windows 5.1). One value serves
-// one subtask; its methods are called by one goroutine. An error ends the job. If it is an
-// io.Closer, it is closed at the end, also after an error.
+// that belong to the subtask and survive a restart (Flink's operator state). One value
+// serves one subtask; its methods are called by one goroutine. An error fails the job. If
+// it is an io.Closer, it is closed at the end, also after an error.
 type StatefulFunction[T, R any] interface {
 	// Open is called once, before everything else. It opens the function's states.
 	Open(ctx *OperatorOpenContext) error
+	// ProcessElement handles a record. What it emits has the record's timestamp.
 	ProcessElement(ctx *ProcessContext, value T, out *Collector[R]) error
 }
 
@@ -68,7 +70,7 @@ func (c *OperatorOpenContext) OperatorList[V any](d state.OperatorListDescriptor
 }
 
 // ProcessStateful is Process with functions that have state. factory makes one for each
-// subtask.
+// subtask, and again after a restart.
 func (s *DataStream[T]) ProcessStateful[R any, F StatefulFunction[T, R]](factory func() F) *DataStream[R] {
 	if factory == nil {
 		s.env.fail("ProcessStateful: the factory is nil")
@@ -85,18 +87,21 @@ func (s *DataStream[T]) ProcessStateful[R any, F StatefulFunction[T, R]](factory
 	})
 }
 
-// Collector takes the results of a function.
+// Collector takes the results of a function. It is valid during the call only, and for its
+// goroutine.
 type Collector[R any] struct {
 	element *operator.Element
 	emitter *operator.Emitter[R]
 }
 
-// Emit adds a result with the timestamp of the record being processed.
+// Emit adds a result with the timestamp of the record being processed; of the timer, none
+// for a processing-time timer; or of the window, its last millisecond.
 func (c *Collector[R]) Emit(v R) {
 	c.emitter.Append(v, c.element.Timestamp, c.element.Origin)
 }
 
-// EmitAt adds a result with a timestamp of its own, in milliseconds.
+// EmitAt adds a result with a timestamp of its own, in milliseconds since the epoch. One at
+// or below the current watermark is late for what follows.
 func (c *Collector[R]) EmitAt(v R, timestamp int64) {
 	c.emitter.Append(v, timestamp, c.element.Origin)
 }
@@ -105,9 +110,11 @@ func (c *Collector[R]) EmitAt(v R, timestamp int64) {
 // equal.
 type OutputTag[X any] struct{ id string }
 
-// NewOutputTag returns the tag with that id, which must not be empty.
+// NewOutputTag returns the tag with that id. With an empty one, the call that the tag is
+// given to is a build error.
 func NewOutputTag[X any](id string) OutputTag[X] { return OutputTag[X]{id} }
 
+// String returns the id and the type.
 func (t OutputTag[X]) String() string {
 	return fmt.Sprintf("%s (%s)", t.id, reflect.TypeFor[X]())
 }
@@ -151,6 +158,7 @@ func typeNumber(typ reflect.Type) int {
 	return len(known)
 }
 
-// DeadLetters is the side output of a source for records that could not be decoded,
-// if the source is told to put them there.
+// DeadLetters is the side output of a source for records that could not be decoded, if the
+// source is told to put them there (kafka.ToDeadLetters). Read it with SideOutput on the
+// stream of the source.
 var DeadLetters = NewOutputTag[connector.DeadLetter]("dead-letters")

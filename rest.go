@@ -10,25 +10,29 @@ import (
 	"github.com/lowwater/lowwater/internal/rest/observe"
 )
 
-// DefaultRESTAddr is where clients of Flink look for its REST API.
+// DefaultRESTAddr is where clients of Flink look for its REST API: 127.0.0.1:8081.
 const DefaultRESTAddr = rest.DefaultAddr
 
-// RESTOption is a setting of a REST server.
+// RESTOption is a setting of a REST server. Wrong ones are returned by ServeREST, or fail
+// the start of the job.
 type RESTOption func(*rest.Config)
 
 // RESTToken makes every request need a token: as the header "Authorization: Bearer TOKEN"
-// or, for browsers, as the password of any user.
+// or, for browsers, as the password of any user. By default, and with an empty one, there
+// is none.
 func RESTToken(token string) RESTOption {
 	return func(c *rest.Config) { c.Token = token }
 }
 
-// RESTWithTLS serves HTTPS with the certificate and the key of these files, in PEM.
+// RESTWithTLS serves HTTPS with the certificate and the key of these files, in PEM. They
+// are read once, when the server starts; both are needed.
 func RESTWithTLS(certFile, keyFile string) RESTOption {
 	return func(c *rest.Config) { c.CertFile, c.KeyFile = certFile, keyFile }
 }
 
 // RESTAllowedOrigins lets pages of other servers, such as "https://dashboards.example.com",
-// use the API. By default none may.
+// use the API. By default none may. Each is scheme://host or scheme://host:port; of several
+// calls the last counts.
 func RESTAllowedOrigins(origins ...string) RESTOption {
 	return func(c *rest.Config) { c.AllowedOrigins = origins }
 }
@@ -44,8 +48,8 @@ func RESTLogger(l *slog.Logger) RESTOption {
 // by WithRESTServer, and goes on to show those that have ended.
 type RESTServer struct{ server *rest.Server }
 
-// ServeREST starts a server on addr, host:port; port 0 is any free one. An address that
-// can be reached from other machines is refused unless there is a token or TLS: whoever
+// ServeREST starts a server on addr, host:port; "" is DefaultRESTAddr, and port 0 any free
+// one. An address that cannot be listened on is an error. One that can be reached from other machines is refused unless there is a token or TLS: whoever
 // reaches the server can see and cancel jobs.
 func ServeREST(addr string, options ...RESTOption) (*RESTServer, error) {
 	server, err := listen(addr, options, nil)
@@ -72,12 +76,14 @@ func (s *RESTServer) Addr() string { return s.server.Addr().String() }
 // URL returns where the Web UI is.
 func (s *RESTServer) URL() string { return s.server.URL() }
 
-// Close ends the server. Jobs that it serves go on.
+// Close ends the server; answers under way have up to two seconds to get done. Jobs that it
+// serves go on. Closing it again does nothing.
 func (s *RESTServer) Close() error { return s.server.Close() }
 
 // WithREST serves the job while it runs: the server starts before the job and ends with it,
 // before Execute or Wait returns. See ServeREST for addr and for a server that several jobs
-// share, or that outlives its jobs. It does not work in a testing/synctest bubble.
+// share, or that outlives its jobs; its errors are returned by Start. It does not work in a
+// testing/synctest bubble.
 func WithREST(addr string, options ...RESTOption) Option {
 	return func(e *Environment) {
 		e.serve = func(logger *slog.Logger) (*rest.Server, func() error, error) {
@@ -90,7 +96,8 @@ func WithREST(addr string, options ...RESTOption) Option {
 	}
 }
 
-// WithRESTServer serves the job on a server that the caller closes.
+// WithRESTServer serves the job on a server that the caller closes. Of WithREST and
+// WithRESTServer the last one counts.
 func WithRESTServer(s *RESTServer) Option {
 	return func(e *Environment) {
 		if s == nil {

@@ -15,14 +15,15 @@ type KeyValue[K comparable, V any] struct {
 	Value V
 }
 
-// Number is what Sum adds up.
+// Number is what KeyedStream.Sum adds up.
 type Number interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
 
 // Reduce combines the records of each key one by one, in the order of their arrival, and
 // emits the result so far for every record, with the record's timestamp. The state of a
-// key is never dropped; windows are for results that end.
+// key is never dropped; windows are for results that end. combine must not change its
+// arguments.
 func (s *KeyedStream[K, T]) Reduce(combine func(a, b T) T) *DataStream[T] {
 	if combine == nil {
 		s.stream.env.fail("Reduce: the function is nil")
@@ -54,17 +55,20 @@ func (s *KeyedStream[K, T]) Aggregate[A, R any](agg Aggregator[T, A, R]) *DataSt
 	})
 }
 
-// Sum emits the sum so far of a number of each key's records, for every record.
+// Sum emits the sum so far of a number of each key's records, for every record, with the
+// record's timestamp. Integers wrap around. Like that of Reduce, the state of a key is never
+// dropped.
 func (s *KeyedStream[K, T]) Sum[N Number](of func(T) N) *DataStream[KeyValue[K, N]] {
 	return addRunning(s, "Sum", of, func(a, b N) N { return a + b })
 }
 
-// Min emits the smallest number so far of each key's records, for every record.
+// Min emits the smallest number so far of each key's records, for every record; see Sum. As
+// for Go's min, a NaN stays.
 func (s *KeyedStream[K, T]) Min[N cmp.Ordered](of func(T) N) *DataStream[KeyValue[K, N]] {
 	return addRunning(s, "Min", of, func(a, b N) N { return min(a, b) })
 }
 
-// Max emits the largest number so far of each key's records, for every record.
+// Max emits the largest number so far of each key's records, for every record; see Min.
 func (s *KeyedStream[K, T]) Max[N cmp.Ordered](of func(T) N) *DataStream[KeyValue[K, N]] {
 	return addRunning(s, "Max", of, func(a, b N) N { return max(a, b) })
 }
@@ -128,10 +132,10 @@ func addRolling[K comparable, T, R any](s *KeyedStream[K, T], name string, open 
 
 // SortByEventTime holds records back until the watermark reaches their timestamps, and
 // passes each key's on in the order of these; equal ones stay in the order of their
-// arrival. Every record needs a timestamp. A record whose turn has passed, at or before
-// the watermark, goes to the late output if there is one, and otherwise is dropped
-// and counted in numLateRecordsDropped. At the end of a bounded input everything comes
-// out.
+// arrival. A record without a timestamp fails the job. A record whose turn has passed, at
+// or before the watermark, goes to the late output if there is one, with its timestamp, and
+// otherwise is dropped and counted in numLateRecordsDropped. At the end of a bounded input
+// everything comes out. At most one late output may be given.
 func (s *KeyedStream[K, T]) SortByEventTime(late ...OutputTag[T]) *DataStream[T] {
 	env := s.stream.env
 	var lateOutput string

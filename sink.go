@@ -12,25 +12,25 @@ import (
 	"github.com/lowwater/lowwater/internal/operator"
 )
 
-// StreamSink is a sink within a job.
+// StreamSink is a sink within a job. Its methods set what they say and return it.
 type StreamSink struct {
 	env  *Environment
 	node *graph.Node
 }
 
-// Name sets the name of the sink in plans, metrics and errors.
+// Name sets the name of the sink in plans, metrics and errors. It must not be empty.
 func (s *StreamSink) Name(name string) *StreamSink {
 	setName(s.env, s.node, name)
 	return s
 }
 
-// UID identifies the sink's state over versions of the job.
+// UID identifies the sink's state over versions of the job; see DataStream.UID.
 func (s *StreamSink) UID(uid string) *StreamSink {
 	setUID(s.env, s.node, uid)
 	return s
 }
 
-// Parallelism sets the number of subtasks of the sink.
+// Parallelism sets the number of subtasks of the sink; see DataStream.Parallelism.
 func (s *StreamSink) Parallelism(n int) *StreamSink {
 	s.node.SetParallelism(n)
 	return s
@@ -42,7 +42,8 @@ func (s *StreamSink) DisableChaining() *StreamSink {
 	return s
 }
 
-// SinkTo ends the stream in a connector's sink.
+// SinkTo ends the stream in a connector's sink. What the sink says about its options is a
+// build error; so is an exactly-once sink without WithCheckpoints.
 func (s *DataStream[T]) SinkTo(sink connector.Sink[T]) *StreamSink {
 	if sink == nil {
 		s.env.fail("SinkTo: the sink is nil")
@@ -53,9 +54,9 @@ func (s *DataStream[T]) SinkTo(sink connector.Sink[T]) *StreamSink {
 }
 
 // SinkFunc calls f for every record. A subtask waits for f, so a slow f slows the
-// job down to its speed; ctx ends when the job is cancelled. An error ends the job.
+// job down to its speed; ctx ends when the job is cancelled. An error fails the job.
 // Each subtask calls f from a goroutine of its own: with a parallelism above 1 f
-// must be safe for concurrent use.
+// must be safe for concurrent use. After a restart records come again (at least once).
 func (s *DataStream[T]) SinkFunc(f func(ctx context.Context, value T) error) *StreamSink {
 	if f == nil {
 		s.env.fail("SinkFunc: the function is nil")
@@ -64,11 +65,12 @@ func (s *DataStream[T]) SinkFunc(f func(ctx context.Context, value T) error) *St
 }
 
 // Print writes every record to standard output, one a line, formatted by fmt's %v.
-// If the sink has several subtasks, a line starts with the number of its own.
+// If the sink has several subtasks, a line starts with the number of its own, from 1, and
+// "> ", as in Flink.
 func (s *DataStream[T]) Print() *StreamSink { return s.PrintTo(os.Stdout) }
 
 // PrintTo writes every record to w as Print does. Lines are written whole, with one
-// Write each.
+// Write each, and one at a time. An error of w fails the job.
 func (s *DataStream[T]) PrintTo(w io.Writer) *StreamSink {
 	if w == nil {
 		s.env.fail("PrintTo: the writer is nil")
@@ -76,7 +78,8 @@ func (s *DataStream[T]) PrintTo(w io.Writer) *StreamSink {
 	return addSink(s, "Print", &printSink[T]{w: w})
 }
 
-// Collect keeps all records in memory, for tests and small bounded jobs.
+// Collect keeps all records in memory, for tests and small bounded jobs. After a restart
+// records come again (at least once).
 func (s *DataStream[T]) Collect() *Collected[T] {
 	c := &Collected[T]{}
 	addSink(s, "Collect", c)
@@ -92,7 +95,8 @@ func addSink[T any](s *DataStream[T], name string, sink connector.Sink[T]) *Stre
 	return &StreamSink{s.env, n}
 }
 
-// Collected is what Collect gathers. Its methods may be called at any time.
+// Collected is what Collect gathers. Its methods may be called at any time, from any
+// goroutine.
 type Collected[T any] struct {
 	mu         sync.Mutex
 	values     []T
@@ -106,7 +110,8 @@ func (c *Collected[T]) Values() []T {
 	return append([]T(nil), c.values...)
 }
 
-// Timestamps returns the event times, in milliseconds, of what Values returns.
+// Timestamps returns a copy of the event times, in milliseconds since the epoch, of what
+// Values returns; eventtime.MinTimestamp is none.
 func (c *Collected[T]) Timestamps() []int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 
 // FromSource adds a source. Every split has its own watermark generator, made by
 // strategy, and the source's watermark is the smallest over its splits that are not
-// idle (spec watermarks 5).
+// idle (spec watermarks 5). name must not be empty. A nil source, and what the source or
+// the strategy says is wrong with it, are build errors.
 //
 // Without an explicit Parallelism the source takes that of the environment, but no
 // more subtasks than there are splits at the start. An explicit larger one is kept:
@@ -57,7 +58,8 @@ func alignmentInfo[T any](s eventtime.WatermarkStrategy[T]) *graph.AlignmentInfo
 
 // FromSlice adds a bounded source of the given values, in order, in one subtask.
 // The records have no timestamps: give them some with
-// AssignTimestampsAndWatermarks. The slice must not change while the job runs.
+// AssignTimestampsAndWatermarks. The slice must not change while the job runs, nor between
+// a checkpoint and a run that goes on from it.
 func FromSlice[T any](env *Environment, values []T) *DataStream[T] {
 	s := FromSource(env, datagen.Slice(values), eventtime.NoWatermarks[T](), "Collection")
 	s.node.Single = true

@@ -11,7 +11,9 @@ import (
 )
 
 // DataStream is a stream of T within a job. Its methods add operators to the job;
-// the stream itself is a value that may be used any number of times.
+// the stream itself is a value that may be used any number of times: each use gets all
+// records. Name, UID, Parallelism and DisableChaining change the operator that the stream
+// comes from and return the stream.
 type DataStream[T any] struct {
 	env *Environment
 	// from are the outputs that the stream's records come from: one, or several
@@ -39,7 +41,7 @@ func (s *DataStream[T]) Map[R any](f func(T) R) *DataStream[R] {
 	return withoutSides(addOperator[T, R](s, "Map", func() operator.Operator { return operator.NewMap(f) }))
 }
 
-// Filter keeps the records for which keep returns true.
+// Filter keeps the records for which keep returns true. Timestamps stay as they are.
 func (s *DataStream[T]) Filter(keep func(T) bool) *DataStream[T] {
 	if keep == nil {
 		s.env.fail("Filter: the function is nil")
@@ -57,7 +59,7 @@ func (s *DataStream[T]) FlatMap[R any](f func(value T, emit func(R))) *DataStrea
 }
 
 // Process calls f for every record. f may emit, write side outputs, look at
-// timestamp and watermark, and fail: its error ends the job.
+// timestamp and watermark, and fail: its error fails the job. All subtasks call the same f.
 func (s *DataStream[T]) Process[R any](f ProcessFunction[T, R]) *DataStream[R] {
 	if f == nil {
 		s.env.fail("Process: the function is nil")
@@ -74,7 +76,7 @@ func (s *DataStream[T]) Process[R any](f ProcessFunction[T, R]) *DataStream[R] {
 // AssignTimestampsAndWatermarks gives the records new timestamps and makes
 // watermarks from them, behind the source: one generator per subtask. Watermarks and
 // idleness from upstream end here, except the final watermark (spec watermarks 7).
-// A strategy in the source itself is better where the source has several splits
+// WithWatermarkAlignment and WithBrokerIdleness are build errors here. A strategy in the source itself is better where the source has several splits
 // per subtask: behind it, one split that lags or is read in bursts makes the others'
 // records late.
 func (s *DataStream[T]) AssignTimestampsAndWatermarks(strategy eventtime.WatermarkStrategy[T]) *DataStream[T] {
@@ -95,14 +97,16 @@ func (s *DataStream[T]) AssignTimestampsAndWatermarks(strategy eventtime.Waterma
 }
 
 // KeyBy partitions the stream: all records with the same key go to the same subtask.
-// K may be a string, a number, a bool, or a struct or array of these; other keys are a
-// build error. key must always return the same key for the same record.
+// K may be a string, a bool, an integer, a floating-point number, or a struct or array of
+// these; other keys are a build error. The key group of a key, and so its subtask, is that
+// of the same key in Flink (spec windows 5.1). key must always return the same key for the
+// same record.
 func (s *DataStream[T]) KeyBy[K comparable](key func(T) K) *KeyedStream[K, T] {
 	return newKeyedStream(s, key)
 }
 
-// Union merges streams of the same type. Its watermark is the smallest of its
-// inputs that are not idle.
+// Union merges streams of the same type. There is no order between their records. The
+// union's watermark is the smallest of its inputs that are not idle (spec watermarks 1).
 func (s *DataStream[T]) Union(others ...*DataStream[T]) *DataStream[T] {
 	u := &DataStream[T]{env: s.env}
 	for _, o := range append([]*DataStream[T]{s}, others...) {
@@ -120,7 +124,8 @@ func (s *DataStream[T]) Union(others ...*DataStream[T]) *DataStream[T] {
 	return u
 }
 
-// Rebalance deals records to the next operator's subtasks in turn.
+// Rebalance deals records to the next operator's subtasks in turn. Like every partitioning,
+// it is a build error before an operator that partitions by itself, such as KeyBy.
 func (s *DataStream[T]) Rebalance() *DataStream[T] { return s.partitioned(graph.Rebalance) }
 
 // Broadcast sends every record to every subtask of the next operator.
@@ -135,7 +140,9 @@ func (s *DataStream[T]) partitioned(p graph.Partitioning) *DataStream[T] {
 	return &DataStream[T]{env: s.env, from: s.from, partitioning: p}
 }
 
-// SideOutput returns what the stream's operator sent to a side output.
+// SideOutput returns what the stream's operator sent to a side output, with the watermarks
+// of the operator. A tag that the operator is known not to emit to is a build error, and so
+// is a stream that does not come from an operator: a union or a partitioning.
 func (s *DataStream[T]) SideOutput[X any](tag OutputTag[X]) *DataStream[X] {
 	out := &DataStream[X]{env: s.env}
 	n := s.configured("SideOutput")
@@ -153,26 +160,32 @@ func (s *DataStream[T]) SideOutput[X any](tag OutputTag[X]) *DataStream[X] {
 	return out
 }
 
-// Name sets the name of the stream's operator in plans, metrics and errors.
+// Name sets the name of the stream's operator in plans, metrics and errors. It must not be
+// empty.
 func (s *DataStream[T]) Name(name string) *DataStream[T] {
 	setName(s.env, s.configured("Name"), name)
 	return s
 }
 
-// UID identifies the operator's state over versions of the job. It must be unique
-// within the job.
+// UID identifies the operator's state over versions of the job. It must be unique within
+// the job and not empty. Without one the state is found by the operator's place in the job,
+// which any change before it changes: give one to every operator with state of a job that
+// is to be upgraded.
 func (s *DataStream[T]) UID(uid string) *DataStream[T] {
 	setUID(s.env, s.configured("UID"), uid)
 	return s
 }
 
-// Parallelism sets the number of subtasks of the stream's operator.
+// Parallelism sets the number of subtasks of the stream's operator, from 1 to 32768, and
+// for keyed operators at most the number of key groups. The default is that of the
+// environment, or, for an operator that is chained to a source, the source's.
 func (s *DataStream[T]) Parallelism(n int) *DataStream[T] {
 	setParallelism(s.configured("Parallelism"), n)
 	return s
 }
 
-// DisableChaining gives the stream's operator a task of its own.
+// DisableChaining gives the stream's operator a task of its own: it runs in a goroutine
+// beside those before and behind it instead of being called by them.
 func (s *DataStream[T]) DisableChaining() *DataStream[T] {
 	if n := s.configured("DisableChaining"); n != nil {
 		n.DisableChaining = true

@@ -41,16 +41,19 @@ func newWindowedStream[K comparable, T any](s *KeyedStream[K, T], assigner windo
 }
 
 // AllowedLateness keeps windows for d of event time after they have fired. A late
-// record that still finds its window changes it and makes it fire again at once. It
-// has no effect on processing-time windows (spec windows 2.2).
+// record that still finds its window changes it and makes it fire again at once, with all
+// its contents (spec windows 2.5). It has no effect on processing-time windows (2.2). d is
+// 0 by default, must not be negative and is whole milliseconds.
 func (w WindowedStream[K, T]) AllowedLateness(d time.Duration) *WindowedStream[K, T] {
 	w.lateness = d
 	return &w
 }
 
 // SideOutputLate sends records that no window takes any more to a side output of the
-// window operator, with their own timestamps. Without it they are dropped and
-// counted in numLateRecordsDropped (spec windows 2.3).
+// window operator, with their own timestamps: read it with SideOutput on the stream that
+// the windows' function returns. Without it they are dropped and counted in
+// numLateRecordsDropped (spec windows 2.3). It has no effect on processing-time windows,
+// for which nothing is late.
 func (w WindowedStream[K, T]) SideOutputLate(tag OutputTag[T]) *WindowedStream[K, T] {
 	if err := tag.validate(); err != nil {
 		w.fail("SideOutputLate: %w", err)
@@ -68,19 +71,21 @@ func (w WindowedStream[K, T]) SideOutputLate(tag OutputTag[T]) *WindowedStream[K
 // depend on the wall clock, so it is off unless asked for (0 is off), and it is for
 // event-time windows without a trigger of their own. Windows that begin later than the
 // wall clock stay open. The silence is that of a subtask, so results may depend on the
-// parallelism. Flink has nothing like it.
+// parallelism. d must not be negative and is whole milliseconds. Flink has nothing like it.
 func (w WindowedStream[K, T]) CloseAfterSilence(d time.Duration) *WindowedStream[K, T] {
 	w.silence = d
 	return &w
 }
 
-// Trigger decides when windows fire, in place of the assigner's default trigger (spec
-// windows 3).
+// Trigger decides when windows fire, in place of the assigner's default trigger: with
+// window.CountTrigger windows no longer fire at their end (spec windows 3). A nil trigger,
+// one with wrong parameters, and one that cannot merge with windows that do are build
+// errors.
 func (w WindowedStream[K, T]) Trigger(t window.Trigger) *WindowedStream[K, T] {
 	return w.ElementTrigger(window.ForElements[T](t))
 }
 
-// ElementTrigger is Trigger for triggers that look at values.
+// ElementTrigger is Trigger for triggers that look at values. Of both the last one counts.
 func (w WindowedStream[K, T]) ElementTrigger(t window.ElementTrigger[T]) *WindowedStream[K, T] {
 	if t == nil {
 		t = window.ForElements[T](nil) // which is refused, where nil would be the default
@@ -90,7 +95,8 @@ func (w WindowedStream[K, T]) ElementTrigger(t window.ElementTrigger[T]) *Window
 }
 
 // Evictor removes elements from windows when they fire. With one, a window keeps all its
-// elements, also for Reduce and Aggregate (spec windows 2.11).
+// elements, also for Reduce and Aggregate (spec windows 2.11). A nil evictor is a build
+// error.
 func (w WindowedStream[K, T]) Evictor(e window.Evictor[T]) *WindowedStream[K, T] {
 	if e == nil {
 		e = window.BuiltInEvictor[T]{} // which is refused
@@ -100,8 +106,9 @@ func (w WindowedStream[K, T]) Evictor(e window.Evictor[T]) *WindowedStream[K, T]
 }
 
 // Stateful lets the function of Process or AggregateProcess use WindowState and KeyState
-// of its context. It is an error with Reduce and Aggregate, which have none. clear, which may be nil, is called once for each window of a key when it goes, and may write
-// to side outputs (spec windows 2.9).
+// of its context. It is a build error with Reduce and Aggregate, which have none. clear,
+// which may be nil, is called once for each window of a key when it goes, and may write to
+// side outputs; its error fails the job (spec windows 2.9).
 func (w WindowedStream[K, T]) Stateful(clear func(*WindowContext[K]) error) *WindowedStream[K, T] {
 	w.spec.State = true
 	if clear != nil {
@@ -111,7 +118,8 @@ func (w WindowedStream[K, T]) Stateful(clear func(*WindowContext[K]) error) *Win
 }
 
 // Aggregate folds the records of each key and window into one accumulator and emits a
-// pane with the result each time the window fires.
+// pane with the result each time the window fires (spec windows 2.10). Flink emits the bare
+// value; a pane has the key, the window and why it fired as well.
 func (w *WindowedStream[K, T]) Aggregate[A, R any](agg Aggregator[T, A, R]) *DataStream[window.Pane[K, R]] {
 	if agg == nil {
 		w.fail("Aggregate: the aggregator is nil")
@@ -140,14 +148,16 @@ func (w *WindowedStream[K, T]) Reduce[V any](combine func(a, b V) V) *DataStream
 }
 
 // ProcessWindowFunction sees all elements of a window when it fires and emits any
-// results. ctx, elements and out are valid during the call only; elements may be
-// ranged over more than once. An error ends the job.
+// results, with the window's last millisecond as timestamp. ctx, elements and out are valid
+// during the call only; elements may be ranged over more than once, in the order of their
+// arrival unless windows merge (spec windows 2.6). An error fails the job. All subtasks call
+// the same function.
 type ProcessWindowFunction[K comparable, T, R any] func(ctx *WindowContext[K], elements iter.Seq[T], out *Collector[R]) error
 
 // WindowContext is what a ProcessWindowFunction may ask and do besides emitting.
 type WindowContext[K comparable] struct{ context *windowed.Context[K] }
 
-// Key returns the key of the pane.
+// Key returns the key whose window fires.
 func (c *WindowContext[K]) Key() K { return c.context.Key }
 
 // Window returns the window that fires.
@@ -156,19 +166,21 @@ func (c *WindowContext[K]) Window() window.TimeWindow { return c.context.Window 
 // Timing tells why the window fires.
 func (c *WindowContext[K]) Timing() window.Timing { return c.context.Timing }
 
-// CurrentWatermark returns the operator's watermark in milliseconds. If one watermark
-// passes the ends of several windows, all of them see that one.
+// CurrentWatermark returns the operator's watermark in milliseconds,
+// eventtime.MinTimestamp if there was none yet. If one watermark passes the ends of several
+// windows, all of them see that one (spec windows 2.9).
 func (c *WindowContext[K]) CurrentWatermark() int64 { return c.context.Watermark }
 
-// CurrentProcessingTime returns the wall clock in milliseconds.
+// CurrentProcessingTime returns the wall clock in milliseconds since the epoch.
 func (c *WindowContext[K]) CurrentProcessingTime() int64 { return c.context.Runtime().Timers.Now() }
 
 // WindowState returns the function's state of this key and window, to be used with a
-// window.State. It needs Stateful, and fails for merging windows (spec windows 2.9).
+// window.State. It needs Stateful, and is an error for merging windows (spec windows 2.9).
+// The state goes with the window.
 func (c *WindowContext[K]) WindowState() (*window.Scope, error) { return c.context.WindowState() }
 
 // KeyState returns the function's state of this key, which all its windows share and which
-// stays. It needs Stateful.
+// stays: nothing drops it but a window.State's Clear. It needs Stateful.
 func (c *WindowContext[K]) KeyState() (*window.Scope, error) { return c.context.KeyState() }
 
 // Output emits v to a side output, with the window's last millisecond as timestamp.
