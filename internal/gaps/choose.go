@@ -76,10 +76,10 @@ func distinct(d []time.Duration) []time.Duration {
 
 // Recommend returns the index of the best outcome, -1 if there is none. It drops, as long
 // as any are left, those that lose a larger share of the records than asked for (or else
-// those that lose more than the best), those with partitions that come back from idleness
-// late, those that hold windows back at the end, and those whose results come a quarter
-// later than the soonest. Of the rest it takes the one that loses least, then the smaller
-// bound and the longer timeout.
+// those that lose more than the best), those without any result, those with partitions that
+// come back from idleness late, those that hold windows back at the end, and those whose
+// results come a quarter later than the soonest. Of the rest it takes the one that loses
+// least, then the smaller bound and the longer timeout.
 func Recommend(outcomes []Outcome, lateShare float64) int {
 	left := make([]int, len(outcomes))
 	for i := range left {
@@ -89,6 +89,7 @@ func Recommend(outcomes []Outcome, lateShare float64) int {
 		return -1
 	}
 	left = keep(left, func(i int) bool { return outcomes[i].LateShare() <= lateShare })
+	left = keep(left, func(i int) bool { return outcomes[i].Wait.Count() > 0 })
 	left = keepLeast(left, func(i int) int64 { return int64(outcomes[i].Held) }, exactly)
 	if outcomes[left[0]].LateShare() > lateShare {
 		left = keepLeast(left, func(i int) int64 { return outcomes[i].Late }, exactly)

@@ -32,6 +32,7 @@ type htmlReport struct {
 	Title, Headline string
 	Notes           []string
 	Recommended     string
+	Unfit           string
 	Charts          []chart
 	Window          string
 	Interval        string
@@ -104,6 +105,7 @@ func (r *Report) HTML(w io.Writer) error {
 		func(p *Partition) *Histogram { return &p.Gaps })
 	disorderChart := r.chart("Disorder", "How far a record is behind the largest event time before it in its partition. A bound below that makes it late",
 		func(p *Partition) *Histogram { return &p.Disorder })
+	out.Unfit = r.unfit
 	if best := r.Best(); best != nil {
 		out.Recommended = fmt.Sprintf("%s. %s", best.Choice, best.why(r.lateShare))
 		disorderChart.mark(best.Bound.Milliseconds(), "bound "+format(best.Bound))

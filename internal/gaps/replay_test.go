@@ -2,6 +2,8 @@ package gaps
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -262,6 +264,59 @@ func TestRecommend(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			if got := Recommend(test.outcomes, 0.005); got != test.want {
 				t.Errorf("recommends %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+// TestUnfit: data that tell nothing are not a reason to recommend something.
+func TestUnfit(t *testing.T) {
+	unread := dataOf(every(second, 100*second, 300*second), nil)
+	unread.Partitions[1].End = 5
+	unusable := dataOf(nil, nil)
+	unusable.Records, unusable.Partitions[0].Unreadable = 7, 7
+	var unstamped []moment
+	for _, m := range every(second, 100*second, 300*second) {
+		unstamped = append(unstamped, moment{-1, m[1]})
+	}
+	outlier := every(second, 100*second, 300*second)
+	outlier[50][1] += 400 * 24 * 3600 * second
+	tests := []struct {
+		name string
+		data *Data
+		want string
+	}{
+		{"nothing", dataOf(nil), "there are no records"},
+		{"no event times", unusable, "no record has a usable event time"},
+		{"no Kafka timestamps", dataOf(unstamped), "the records have no Kafka timestamps: when they were appended is not known"},
+		{"a partition that was not begun", unread, "no record was appended before all partitions were read that far"},
+		{"one record", dataOf([]moment{{100 * second, 100 * second}}), "no window of 1m ended within the data"},
+		{"a record far ahead", dataOf(outlier, every(second, 100*second, 300*second)), ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			options := ReplayOptions{Window: time.Minute, Interval: 200 * time.Millisecond}
+			var outcomes []Outcome
+			if test.data.Records > 0 {
+				var err error
+				if outcomes, err = Replay(t.Context(), test.data, Choices(Bounds(test.data), Idles(test.data)), options); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := NewReport(test.data, options, outcomes, 0.001)
+			if r.unfit != test.want || (r.Best() == nil) != (test.want != "") {
+				t.Errorf("unfit %q, want %q; best %v", r.unfit, test.want, r.Best())
+			}
+			if best := r.Best(); best != nil && best.Bound > time.Hour {
+				t.Errorf("a bound of %v, with which nothing has a result", best.Bound)
+			}
+			var text, page strings.Builder
+			if err := errors.Join(r.Text(&text), r.HTML(&page)); err != nil {
+				t.Fatal(err)
+			}
+			if test.want != "" && (!strings.Contains(strings.Join(strings.Fields(text.String()), " "), "Nothing is recommended: "+test.want+".") || strings.Contains(text.String(), "00:00:00Z") ||
+				!strings.Contains(page.String(), test.want)) {
+				t.Errorf("text:\n%s", &text)
 			}
 		})
 	}

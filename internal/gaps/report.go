@@ -17,16 +17,45 @@ type Report struct {
 	options   ReplayOptions
 	outcomes  []Outcome
 	lateShare float64
-	// best is the index of the recommended outcome, -1 if there is none.
-	best int
+	// best is the index of the recommended outcome, -1 if there is none; unfit says why the
+	// data do not allow a recommendation, then.
+	best  int
+	unfit string
 }
 
 // NewReport puts together what Read and Replay have found. lateShare is the share of late
 // records that is acceptable, 0 to 1.
 func NewReport(d *Data, o ReplayOptions, outcomes []Outcome, lateShare float64) *Report {
-	r := &Report{data: d, options: o, outcomes: outcomes, lateShare: lateShare, best: Recommend(outcomes, lateShare)}
+	r := &Report{data: d, options: o, outcomes: outcomes, lateShare: lateShare, best: -1, unfit: unfit(d, o, outcomes)}
+	if r.unfit == "" {
+		r.best = Recommend(outcomes, lateShare)
+	}
 	r.Notes = r.notes()
 	return r
+}
+
+// unfit says why nothing can be recommended from data, empty if something can.
+func unfit(d *Data, o ReplayOptions, outcomes []Outcome) string {
+	usable, stamped := int64(0), false
+	for _, p := range d.Partitions {
+		usable += p.Records
+		stamped = stamped || p.Records > 0 && p.LastAppend >= 0
+	}
+	ended := func(o Outcome) bool { return o.Wait.Count() > 0 || o.Held > 0 || o.Late > 0 }
+	replayed := func(o Outcome) bool { return o.Records > 0 }
+	switch {
+	case d.Records == 0:
+		return "there are no records"
+	case usable == 0:
+		return "no record has a usable event time"
+	case !stamped:
+		return "the records have no Kafka timestamps: when they were appended is not known"
+	case !slices.ContainsFunc(outcomes, replayed):
+		return "no record was appended before all partitions were read that far"
+	case !slices.ContainsFunc(outcomes, ended):
+		return fmt.Sprintf("no window of %s ended within the data", format(o.Window))
+	}
+	return ""
 }
 
 // Best returns the recommended outcome, nil if there is none.
@@ -108,6 +137,7 @@ type jsonReport struct {
 	Partitions      []jsonPartition `json:"partitions"`
 	Outcomes        []jsonOutcome   `json:"outcomes"`
 	Recommended     *jsonOutcome    `json:"recommended,omitempty"`
+	NotRecommended  string          `json:"not_recommended,omitempty"`
 	AcceptableShare float64         `json:"acceptable_late_share"`
 }
 
@@ -158,7 +188,7 @@ func (r *Report) JSON(w io.Writer) error {
 		Topic: d.Topic, TimestampField: d.Field, LogAppendTime: d.LogAppendTime, Records: d.Records, Bytes: d.Bytes,
 		TookMillis: d.Took.Milliseconds(), Stopped: d.Stopped, Notes: append([]string{}, r.Notes...),
 		WindowMillis: r.options.Window.Milliseconds(), IntervalMillis: r.options.Interval.Milliseconds(),
-		AcceptableShare: r.lateShare,
+		NotRecommended: r.unfit, AcceptableShare: r.lateShare,
 	}
 	for _, p := range d.Partitions {
 		out.Partitions = append(out.Partitions, jsonPartition{

@@ -3,6 +3,7 @@ package gaps
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -59,6 +60,13 @@ func percent(share float64) string {
 	}
 }
 
+func count(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 func times(n int64) string {
 	if n == 1 {
 		return "once"
@@ -78,13 +86,17 @@ func (r *Report) Text(w io.Writer) error {
 	}
 	b.WriteString("\nGaps between records, by append time, and how far records are behind the largest\nevent time before them in their partition:\n\n")
 	r.partitionTable(&b)
-	if len(r.outcomes) > 0 {
+	if len(r.outcomes) > 0 && slices.ContainsFunc(r.outcomes, func(o Outcome) bool { return o.Records > 0 }) {
 		fmt.Fprintf(&b, "\nWhat would have happened, with tumbling windows of %s, watermarks every %s:\n\n",
 			format(r.options.Window), format(r.options.Interval))
 		r.outcomeTable(&b)
 		b.WriteString("\nlate: records whose window had fired. wait: from a window's end to its result.\n" +
 			"idle: how often partitions went idle / came back / came back with a late record.\n" +
 			"held: windows without a result at the end of the data.\n")
+	}
+	if r.unfit != "" {
+		b.WriteByte('\n')
+		wrap(&b, "Nothing is recommended: "+r.unfit+".")
 	}
 	if r.best >= 0 {
 		o := &r.outcomes[r.best]
@@ -123,8 +135,8 @@ func wrap(b *strings.Builder, text string) {
 // headline says what was read.
 func (r *Report) headline() string {
 	d := r.data
-	text := fmt.Sprintf("%s: %d records of %d partitions", d.Topic, d.Records, len(d.Partitions))
-	if from, to := d.start(), d.horizon(); d.Records > 0 {
+	text := fmt.Sprintf("%s: %s of %s", d.Topic, count(d.Records, "record"), count(int64(len(d.Partitions)), "partition"))
+	if from, to := d.start(), d.horizon(); from > 0 && to >= from {
 		text += fmt.Sprintf(", appended %s to %s", clock(from), clock(to))
 	}
 	if d.Stopped != "" {
