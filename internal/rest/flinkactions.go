@@ -1,12 +1,15 @@
 package rest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,9 +27,9 @@ type operation struct {
 	id   string
 	job  string
 	kind string
-	done bool
-	// result is what it came to.
+	// result is what it came to at the time done; a zero done is still to come.
 	result any
+	done   time.Time
 	// told is closed when a client has heard of the result.
 	told chan struct{}
 	once sync.Once
@@ -39,7 +42,8 @@ type operations struct {
 }
 
 // start runs f, unless the client has already asked for the same under this id.
-func (ops *operations) start(ctx context.Context, o *observe.Observed, kind, id string, f func(ctx context.Context) (any, error)) string {
+func (ops *operations) start(ctx context.Context, o *observe.Observed, kind string, trigger triggerID, f func(ctx context.Context) (any, error)) string {
+	id := string(trigger)
 	if id == "" {
 		id = observe.NewID()
 	}
@@ -64,16 +68,19 @@ func (ops *operations) start(ctx context.Context, o *observe.Observed, kind, id 
 		}
 		ops.mu.Lock()
 		defer ops.mu.Unlock()
-		op.done, op.result = true, result
+		op.done, op.result = time.Now(), result
 	}()
 	return id
 }
 
 // linger waits until clients have heard of all results, at most for limit: who stops a job
-// with a savepoint wants to know where it is, although the server ends with the job.
+// with a savepoint wants to know where it is, although the server ends with the job. Who
+// has not asked for limit does not want to know.
 func (ops *operations) linger(limit time.Duration) {
 	ops.mu.Lock()
-	list := slices.Clone(ops.list)
+	list := slices.DeleteFunc(slices.Clone(ops.list), func(op *operation) bool {
+		return !op.done.IsZero() && time.Since(op.done) > limit
+	})
 	ops.mu.Unlock()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -97,9 +104,9 @@ func (ops *operations) find(o *observe.Observed, kind, id string) *operation {
 
 // answer says how far an operation is.
 func (ops *operations) answer(o *observe.Observed, kind string, r *http.Request) (any, error) {
-	id := r.PathValue("rid")
-	if !isID(id) {
-		return nil, badPath("triggerid", id)
+	id, err := pathID(r, "rid", "triggerid")
+	if err != nil {
+		return nil, err
 	}
 	ops.mu.Lock()
 	defer ops.mu.Unlock()
@@ -109,9 +116,9 @@ func (ops *operations) answer(o *observe.Observed, kind string, r *http.Request)
 	}
 	out := struct {
 		Status progressJSON `json:"status"`
-		Result any          `json:"operation,omitempty"`
+		Result any          `json:"operation"`
 	}{Status: progressJSON{"IN_PROGRESS"}}
-	if op.done {
+	if !op.done.IsZero() {
 		out.Status.ID, out.Result = "COMPLETED", op.result
 		op.once.Do(func() { close(op.told) })
 	}
@@ -131,8 +138,57 @@ func readBody(r *http.Request, into any, shape string) error {
 	if len(data) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return badRequest("%s: Request did not match expected format %s.", handlerException, shape)
+	if err := unmarshalStrictly(data, into); err != nil {
+		return badRequest("%s: Request did not match expected format %s.\nCaused by: %v", handlerException, shape, err)
+	}
+	return nil
+}
+
+// unmarshalStrictly knows all fields or fails: the target of a savepoint is spelled in
+// another way than that of a stop, and one that is overlooked goes elsewhere.
+func unmarshalStrictly(data []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return errors.New("there is more than one value")
+	}
+	return nil
+}
+
+// triggerID is the id under which a client wants to ask for the result.
+type triggerID string
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (t *triggerID) UnmarshalText(text []byte) error {
+	if !isID(string(text)) {
+		return errors.New("triggerId: not 32 hexadecimal digits")
+	}
+	*t = triggerID(strings.ToLower(string(text)))
+	return nil
+}
+
+// formatType is the format of a savepoint. There is one here, whatever it is called.
+type formatType struct{}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (*formatType) UnmarshalText(text []byte) error {
+	return oneOf(text, "formatType", "CANONICAL", "NATIVE")
+}
+
+// checkpointType is how much a checkpoint is to hold; here always all that is needed.
+type checkpointType struct{}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (*checkpointType) UnmarshalText(text []byte) error {
+	return oneOf(text, "checkpointType", "CONFIGURED", "FULL", "INCREMENTAL")
+}
+
+func oneOf(text []byte, field string, known ...string) error {
+	if !slices.Contains(known, string(text)) {
+		return fmt.Errorf("%s: not one of %s", field, strings.Join(known, ", "))
 	}
 	return nil
 }
@@ -148,9 +204,9 @@ func (s *Server) cancelJob(r *http.Request) (any, error) {
 	default:
 		return nil, badQuery("mode", mode)
 	}
-	id := r.PathValue("jid")
-	if !isID(id) {
-		return nil, badPath("jobid", id)
+	id, err := pathID(r, "jid", "jobid")
+	if err != nil {
+		return nil, err
 	}
 	o := s.jobs.Job(id)
 	if o == nil {
@@ -182,10 +238,10 @@ func directory(asked string, c observe.Checkpoints, property string) (string, er
 
 func (s *Server) triggerSavepoint(o *observe.Observed, r *http.Request) (any, error) {
 	var body struct {
-		Directory string `json:"target-directory"`
-		Cancel    bool   `json:"cancel-job"`
-		Format    string `json:"formatType"`
-		Trigger   string `json:"triggerId"`
+		Directory string     `json:"target-directory"`
+		Cancel    bool       `json:"cancel-job"`
+		Format    formatType `json:"formatType"`
+		Trigger   triggerID  `json:"triggerId"`
 	}
 	if err := readBody(r, &body, "SavepointTriggerRequestBody"); err != nil {
 		return nil, err
@@ -210,10 +266,10 @@ func (s *Server) triggerSavepoint(o *observe.Observed, r *http.Request) (any, er
 
 func (s *Server) stopJob(o *observe.Observed, r *http.Request) (any, error) {
 	var body struct {
-		Directory string `json:"targetDirectory"`
-		Drain     bool   `json:"drain"`
-		Format    string `json:"formatType"`
-		Trigger   string `json:"triggerId"`
+		Directory string     `json:"targetDirectory"`
+		Drain     bool       `json:"drain"`
+		Format    formatType `json:"formatType"`
+		Trigger   triggerID  `json:"triggerId"`
 	}
 	if err := readBody(r, &body, "StopWithSavepointRequestBody"); err != nil {
 		return nil, err
@@ -239,8 +295,8 @@ func (s *Server) savepointStatus(o *observe.Observed, r *http.Request) (any, err
 
 func (s *Server) triggerCheckpoint(o *observe.Observed, r *http.Request) (any, error) {
 	var body struct {
-		Type    string `json:"checkpointType"`
-		Trigger string `json:"triggerId"`
+		Type    checkpointType `json:"checkpointType"`
+		Trigger triggerID      `json:"triggerId"`
 	}
 	if err := readBody(r, &body, "CheckpointTriggerRequestBody"); err != nil {
 		return nil, err

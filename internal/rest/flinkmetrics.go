@@ -73,12 +73,14 @@ func subtaskMetrics(r *observe.Reading, vertex, subtask int) []named {
 // metricsVertex finds the vertex of a request for metrics; for one that there is not
 // Flink answers with no metrics.
 func (s *Server) metricsVertex(r *http.Request) (a at, found bool, err error) {
-	for _, id := range [][2]string{{"jobid", r.PathValue("jid")}, {"vertexid", r.PathValue("vid")}} {
-		if !isID(id[1]) {
-			return at{}, false, badPath(id[0], id[1])
-		}
+	id, err := pathID(r, "jid", "jobid")
+	if err != nil {
+		return at{}, false, err
 	}
-	o := s.jobs.Job(r.PathValue("jid"))
+	if _, err := pathID(r, "vid", "vertexid"); err != nil {
+		return at{}, false, err
+	}
+	o := s.jobs.Job(id)
 	if o == nil {
 		return at{}, false, nil
 	}
@@ -135,10 +137,11 @@ func watermarks(a at, _ *http.Request) (any, error) {
 func noMetrics(*http.Request) (any, error) { return []metricID{}, nil }
 
 func (s *Server) jobMetrics(r *http.Request) (any, error) {
-	if id := r.PathValue("jid"); !isID(id) {
-		return nil, badPath("jobid", id)
+	id, err := pathID(r, "jid", "jobid")
+	if err != nil {
+		return nil, err
 	}
-	o := s.jobs.Job(r.PathValue("jid"))
+	o := s.jobs.Job(id)
 	if o == nil {
 		return []metricID{}, nil
 	}
@@ -308,6 +311,12 @@ func ranges(texts []string, n int) ([]int, error) {
 
 func (s *Server) jobsMetrics(r *http.Request) (any, error) {
 	wanted := listQuery(r, "jobs")
+	for i, id := range wanted {
+		if !isID(id) {
+			return nil, badQuery("jobs", id)
+		}
+		wanted[i] = strings.ToLower(id)
+	}
 	var scopes [][]named
 	for _, o := range s.jobs.Jobs() {
 		reading := o.Read()

@@ -26,9 +26,9 @@ func (a at) attempt() int64           { return a.r.Status.Restarts }
 
 // vertexOfRequest finds the vertex by its id.
 func vertexOfRequest(o *observe.Observed, r *http.Request) (at, error) {
-	id := r.PathValue("vid")
-	if !isID(id) {
-		return at{}, badPath("vertexid", id)
+	id, err := pathID(r, "vid", "vertexid")
+	if err != nil {
+		return at{}, err
 	}
 	a := at{job: o, r: o.Read()}
 	a.vertex = slices.IndexFunc(a.r.Plan.Vertices, func(v observe.Vertex) bool { return v.ID == id })

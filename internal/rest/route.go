@@ -59,15 +59,25 @@ func fallback() http.Handler {
 
 // job returns the job that a request is about.
 func (s *Server) job(r *http.Request) (*observe.Observed, error) {
-	id := r.PathValue("jid")
-	if !isID(id) {
-		return nil, badPath("jobid", id)
+	id, err := pathID(r, "jid", "jobid")
+	if err != nil {
+		return nil, err
 	}
 	o := s.jobs.Job(id)
 	if o == nil {
 		return nil, notFound(notFoundException, "Job %s not found", id)
 	}
 	return o, nil
+}
+
+// pathID returns an id in the path of a request, as ids are written here. In Flink, too,
+// the case of its digits does not matter.
+func pathID(r *http.Request, name, parameter string) (string, error) {
+	id := r.PathValue(name)
+	if !isID(id) {
+		return "", badPath(parameter, id)
+	}
+	return strings.ToLower(id), nil
 }
 
 // isID reports whether id has the shape of Flink's ids.
