@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"path"
 	"strings"
 	"sync/atomic"
@@ -30,15 +29,15 @@ type bucket struct {
 }
 
 func openBucket(ctx context.Context, scheme, address string) (storage, error) {
-	u, err := url.Parse(address)
+	u, err := parseURL(address)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
+		return nil, err
 	}
 	dir := strings.Trim(u.Path, "/")
 	u.Path = "" // drivers want the bucket and options only
 	b, err := blob.OpenBucket(ctx, u.String())
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint: %s: %w (is this lowwater built with -tags %s?)", address, err, blobTags[scheme])
+		return nil, fmt.Errorf("checkpoint: %s: %w (is this lowwater built with -tags %s?)", shown(address), err, blobTags[scheme])
 	}
 	return &bucket{ctx: ctx, bucket: b, address: scheme + "://" + path.Join(u.Host, dir), dir: dir}, nil
 }

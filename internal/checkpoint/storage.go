@@ -84,12 +84,12 @@ func openStorage(ctx context.Context, address string, write bool) (storage, erro
 	}
 	switch scheme {
 	case "file":
-		u, err := url.Parse(address)
+		u, err := parseURL(address)
 		if err != nil {
-			return nil, fmt.Errorf("checkpoint: %w", err)
+			return nil, err
 		}
 		if u.Host != "" || !strings.HasPrefix(u.Path, "/") {
-			return nil, fmt.Errorf("checkpoint: %s: a file URL has three slashes and an absolute path, such as file:///var/lib/job", address)
+			return nil, fmt.Errorf("checkpoint: %s: a file URL has three slashes and an absolute path, such as file:///var/lib/job", shown(address))
 		}
 		return openLocal(filepath.FromSlash(u.Path), write)
 	case "mem":
@@ -98,11 +98,38 @@ func openStorage(ctx context.Context, address string, write bool) (storage, erro
 	}
 	if tag, known := blobTags[scheme]; known {
 		if openBlob == nil {
-			return nil, fmt.Errorf("checkpoint: %s: this lowwater is built without object stores: build it with -tags %s", address, tag)
+			return nil, fmt.Errorf("checkpoint: %s: this lowwater is built without object stores: build it with -tags %s", shown(address), tag)
 		}
 		return openBlob(ctx, scheme, address)
 	}
-	return nil, fmt.Errorf("checkpoint: %s: unknown scheme %q: there are /path, file, s3, gs and azblob", address, scheme)
+	return nil, fmt.Errorf("checkpoint: %s: unknown scheme %q: there are /path, file, s3, gs and azblob", shown(address), scheme)
+}
+
+// parseURL is url.Parse whose error does not repeat the address.
+func parseURL(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if wrong, ok := errors.AsType[*url.Error](err); ok {
+		err = wrong.Err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %s: not a URL: %w", shown(address), err)
+	}
+	return u, nil
+}
+
+// shown is an address as messages show it, without the user and the options of a URL, which
+// may hold secrets. The address need not be a valid one.
+func shown(address string) string {
+	scheme, rest, ok := strings.Cut(address, "://")
+	if !ok {
+		return address
+	}
+	rest, _, _ = strings.Cut(rest, "?")
+	user := strings.LastIndex(rest, "@")
+	if user >= 0 && (strings.Contains(rest[:user], ":") || !strings.Contains(rest[:user], "/")) {
+		rest = rest[user+1:]
+	}
+	return scheme + "://" + rest
 }
 
 // blobTags are the build tags that link in the object stores of URL schemes.
