@@ -31,9 +31,12 @@ func strategyAfterSource(ctx context.Context, s *stage) error {
 	}
 	// Some more orders were dropped before the job had stopped, and its last warning counts them.
 	end := r.reading(time.Now())
-	s.conclude(fmt.Sprintf("%d orders of shop 2 were read; %d were dropped and %d counted. No error and no stall: a warning and the counter "+
+	err = s.conclude(fmt.Sprintf("%d orders of shop 2 were read; %d were dropped and %d counted. No error and no stall: a warning and the counter "+
 		"numLateRecordsDropped are all that says so.", end.input(lagging).records, end.dropped, r.counted("shop-2")),
 		"behind the source there is one watermark for all partitions of a subtask, and the fastest partition drives it.")
+	if err != nil {
+		return err
+	}
 
 	s.act("The same with a late output", "SideOutputLate is added to the windows. The watermark still comes from the operator behind the source.")
 	r = s.newRun()
@@ -47,8 +50,11 @@ func strategyAfterSource(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.conclude(fmt.Sprintf("%d orders came out of the late output, %d were dropped.", len(r.lateOutput()), w.last.dropped),
+	err = s.conclude(fmt.Sprintf("%d orders came out of the late output, %d were dropped.", len(r.lateOutput()), w.last.dropped),
 		"a late output makes the loss visible. It does not repair the counts.")
+	if err != nil {
+		return err
+	}
 
 	s.act("The strategy in the source", "Every partition has a watermark of its own.")
 	r = s.newRun()
@@ -59,10 +65,9 @@ func strategyAfterSource(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.conclude(fmt.Sprintf("%d orders of shop 2 were counted and %d orders were late. The watermark is %s behind the clock: it waits for shop 2.",
+	return s.conclude(fmt.Sprintf("%d orders of shop 2 were counted and %d orders were late. The watermark is %s behind the clock: it waits for shop 2.",
 		r.counted("shop-2"), w.last.late, seconds(w.last.at.Sub(time.UnixMilli(w.last.watermark)))),
 		"give the source the strategy. The slowest partition then sets the pace, and nothing is lost.")
-	return nil
 }
 
 // behindSource reads the orders and makes watermarks behind the source.

@@ -28,15 +28,15 @@ type broker struct {
 	options []kgo.Opt
 	fake    *kfake.Cluster // nil on a real Kafka
 	admin   *kadm.Client
-	// run is the part of the topics' names that no other run has.
-	run    string
+	// prefix begins the topics' names. On a broker that others use no other run has it.
+	prefix string
 	topics []string
 }
 
 // newBroker connects to the Kafka at addrs, or starts an embedded one if there
 // are none, and creates topics.
 func newBroker(ctx context.Context, addrs, topics []string) (_ *broker, err error) {
-	b := &broker{addrs: addrs, run: strings.ToLower(rand.Text()[:8])}
+	b := &broker{addrs: addrs}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())
@@ -49,6 +49,8 @@ func newBroker(ctx context.Context, addrs, topics []string) (_ *broker, err erro
 		}
 		b.addrs = b.fake.ListenAddrs()
 		b.options = []kgo.Opt{kgo.Dialer(network.DialContext)}
+	} else {
+		b.prefix = ownPrefix()
 	}
 	client, err := b.client(kgo.RetryTimeout(brokerTimeout / 2))
 	if err != nil {
@@ -65,6 +67,9 @@ func newBroker(ctx context.Context, addrs, topics []string) (_ *broker, err erro
 	}
 	return b, nil
 }
+
+// ownPrefix returns one that no other run has.
+func ownPrefix() string { return "lowwater-demo-" + strings.ToLower(rand.Text()[:8]) + "-" }
 
 func (b *broker) client(opts ...kgo.Opt) (*kgo.Client, error) {
 	client, err := kgo.NewClient(append(append(opts, b.options...), kgo.SeedBrokers(b.addrs...))...)
@@ -94,10 +99,10 @@ func (b *broker) createTopic(ctx context.Context, topic string) error {
 }
 
 // topic returns the name on the broker of one of the demo's topics.
-func (b *broker) topic(name string) string { return "lowwater-demo-" + b.run + "-" + name }
+func (b *broker) topic(name string) string { return b.prefix + name }
 
 // split shortens the name of a split to what the demo calls its topic.
-func (b *broker) split(id string) string { return strings.TrimPrefix(id, b.topic("")) }
+func (b *broker) split(id string) string { return strings.TrimPrefix(id, b.prefix) }
 
 // source returns the options of a source of one of the demo's topics.
 func (b *broker) source(topic string) []kafka.SourceOption {

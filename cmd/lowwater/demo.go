@@ -17,7 +17,8 @@ type demoCommand struct {
 	Brokers  []string      `placeholder:"HOST:PORT" help:"Run on this Kafka instead of an embedded one. The demo creates topics of its own there, and removes them."`
 	ActTime  time.Duration `default:"3s" help:"How long each act goes on at least."`
 	REST     string        `name:"rest" default:"127.0.0.1:8081" placeholder:"ADDR" help:"Serve the Web UI and the REST API there (${default}); off for nowhere."`
-	Hold     bool          `help:"Keep the last job running until interrupted."`
+	Act      int           `placeholder:"N" help:"End after act N instead of the last."`
+	Hold     bool          `help:"Keep the last job running until interrupted; with --act, as it is in that act."`
 }
 
 // Help is what `lowwater demo --help` adds.
@@ -25,8 +26,9 @@ func (*demoCommand) Help() string {
 	var b strings.Builder
 	b.WriteString("Scenarios:\n")
 	for _, s := range scenarios {
-		fmt.Fprintf(&b, "\n    %-21s  %s", s.name, s.summary)
+		fmt.Fprintf(&b, "\n    %-21s  %s (%d acts)", s.name, s.summary, s.acts)
 	}
+	b.WriteString("\n\nTo look at a stall in the Web UI, or with lowwater why and lowwater top:\n\n    lowwater demo quiet-partition --act 2 --hold")
 	b.WriteString("\n\nThe exit code is 1 if an act does not show what it promised.")
 	return b.String()
 }
@@ -36,7 +38,10 @@ func (c *demoCommand) Validate() error {
 	if c.ActTime <= 0 {
 		return fmt.Errorf("--act-time=%v: must be positive", c.ActTime)
 	}
-	_, err := scenarioNamed(c.Scenario)
+	s, err := scenarioNamed(c.Scenario)
+	if err == nil && (c.Act < 0 || c.Act > s.acts) {
+		err = fmt.Errorf("--act=%d: %s has acts 1 to %d", c.Act, s.name, s.acts)
+	}
 	return err
 }
 
@@ -73,12 +78,16 @@ func (c *demoCommand) play(ctx context.Context, s scenario, stdout io.Writer) (e
 	if server != nil {
 		defer func() { err = errors.Join(err, server.Close()) }()
 	}
-	stage := &stage{screen: screen, broker: b, shops: shops, actTime: c.ActTime, scenario: s.name, server: server, hold: c.Hold}
+	stage := &stage{screen: screen, broker: b, shops: shops, actTime: c.ActTime, scenario: s.name, server: server, hold: c.Hold, lastAct: c.Act}
 	defer func() { err = errors.Join(err, stage.current.finish()) }()
-	if err := s.play(ctx, stage); err != nil {
+	if err := s.play(ctx, stage); err != nil && !errors.Is(err, errEnough) {
 		return err
 	}
-	screen.lines("", fmt.Sprintf("%d acts, all as promised.", stage.acts))
+	if stage.acts == 1 {
+		screen.lines("", "1 act, as promised.")
+	} else {
+		screen.lines("", fmt.Sprintf("%d acts, all as promised.", stage.acts))
+	}
 	if c.Hold {
 		return stage.holdOn(ctx)
 	}

@@ -34,8 +34,8 @@ func play(t *testing.T, name string, acts int) (string, transcript) {
 		t.Error("cursor control in what is not a terminal")
 	}
 	parsed := parseTranscript(t, out.String())
-	if len(parsed) != acts {
-		t.Fatalf("%d acts, want %d", len(parsed), acts)
+	if s, _ := scenarioNamed(name); len(parsed) != acts || s.acts != acts {
+		t.Fatalf("%d acts, and it says %d; want %d", len(parsed), s.acts, acts)
 	}
 	wantAllShown(t, parsed)
 	return out.String(), parsed
@@ -213,6 +213,74 @@ func TestProcessingTime(t *testing.T) {
 	if n := acts[1].numbers(t, `has (\d+) orders, and the shops wrote no more than (\d+) a second`); n[0] <= n[1] {
 		t.Errorf("the fullest window has %d orders, want more than %d", n[0], n[1])
 	}
+}
+
+// TestLastAct: with --act the demo ends after that act, and --hold leaves the job as it is
+// in it.
+func TestLastAct(t *testing.T) {
+	s, err := scenarioNamed("quiet-partition")
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		c := &demoCommand{ActTime: 3 * time.Second, Act: 1}
+		if err := c.play(t.Context(), s, &out); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(parseTranscript(t, out.String())); n != 1 || !strings.Contains(out.String(), "1 act, as promised.") {
+			t.Errorf("%d acts, want 1:\n%s", n, &out)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		ctx, interrupt := context.WithCancel(t.Context())
+		defer interrupt()
+		var out safeBuffer
+		ended := make(chan error, 1)
+		go func() {
+			c := &demoCommand{ActTime: 3 * time.Second, Act: 2, Hold: true}
+			ended <- c.play(ctx, s, &out)
+		}()
+		<-time.After(10 * time.Minute)
+		select {
+		case err := <-ended:
+			t.Fatalf("ended with %v before an interrupt:\n%s", err, out.String())
+		default:
+		}
+		acts := parseTranscript(t, out.String())
+		if len(acts) != 2 || !strings.Contains(out.String(), "goes on until you interrupt it") {
+			t.Errorf("%d acts, want 2:\n%s", len(acts), out.String())
+		}
+		wantStall(t, acts[1], "orders-2")
+		interrupt()
+		if err := <-ended; err != nil {
+			t.Errorf("interrupted: %v", err)
+		}
+	})
+}
+
+// TestTopicNames: on an embedded broker topics have the names that the demo calls them; on
+// one that others use no other run has the same.
+func TestTopicNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, err := newBroker(t.Context(), nil, []string{ordersTopic})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.close()
+		network := b.options
+		if !slices.Equal(b.topics, []string{"orders"}) || b.split("orders-2") != "orders-2" {
+			t.Errorf("topics %q of an embedded broker, split %q", b.topics, b.split("orders-2"))
+		}
+		mine := &broker{addrs: b.addrs, options: network, prefix: ownPrefix(), admin: b.admin}
+		if err := mine.createTopic(t.Context(), ordersTopic); err != nil {
+			t.Fatal(err)
+		}
+		name := mine.topics[0]
+		if !strings.HasPrefix(name, "lowwater-demo-") || !strings.HasSuffix(name, "-orders") || name == ownPrefix()+"orders" || mine.split(name+"-2") != "orders-2" {
+			t.Errorf("topic %q, split %q", name, mine.split(name+"-2"))
+		}
+	})
 }
 
 // withOrders runs f in a bubble with a job that counts the orders of three open

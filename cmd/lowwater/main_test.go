@@ -35,6 +35,8 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"demo", "lunar-eclipse"}, exitUsage},
 		{[]string{"demo", "union", "union"}, exitUsage},
 		{[]string{"demo", "--act-time=-1s"}, exitUsage},
+		{[]string{"demo", "--act=5"}, exitUsage},
+		{[]string{"demo", "union", "--act=-1"}, exitUsage},
 		{[]string{"demo", "--brokers=127.0.0.1:1"}, exitFailed},
 	}
 	for _, test := range tests {

@@ -18,8 +18,11 @@ func processingTime(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.conclude(fmt.Sprintf("%s %s has no watermark.", stalled(w), namesOf(w.last.holders())),
+	err = s.conclude(fmt.Sprintf("%s %s has no watermark.", stalled(w), namesOf(w.last.holders())),
 		"a partition that was never written to holds the windows like one that went quiet.")
+	if err != nil {
+		return err
+	}
 
 	s.act("Windows of processing time", "The same job with window.Tumbling(%v).ProcessingTime(), again from the beginning of the topic.", windowSize)
 	r = s.newRun()
@@ -32,8 +35,7 @@ func processingTime(ctx context.Context, s *stage) error {
 		return err
 	}
 	most, n := r.fullest()
-	s.conclude(fmt.Sprintf("%s But the window from %s has %d orders, and the shops wrote no more than %d a second: it has all that was read in "+
+	return s.conclude(fmt.Sprintf("%s But the window from %s has %d orders, and the shops wrote no more than %d a second: it has all that was read in "+
 		"that second, whenever it was placed.", flowed(w), clock(most.Start), n, 2*ordersPerSecond),
 		"windows of processing time never wait, and count when a record was read, not when it happened. Read again, they give other results.")
-	return nil
 }

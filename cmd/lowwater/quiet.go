@@ -46,8 +46,11 @@ func quietStalls(ctx context.Context, s *stage, r *run) error {
 	if err != nil {
 		return err
 	}
-	s.conclude(flowed(w),
+	err = s.conclude(flowed(w),
 		"a source has a watermark for each split and passes on the smallest. A window fires when that reaches its last millisecond.")
+	if err != nil {
+		return err
+	}
 
 	s.act("Partition 2 goes quiet", "Shop 2 closes. The others go on as before.")
 	s.shops.set(false, ordersTopic, 2)
@@ -55,10 +58,9 @@ func quietStalls(ctx context.Context, s *stage, r *run) error {
 		return err
 	}
 	held := w.last.input(quiet)
-	s.conclude(fmt.Sprintf("%s The watermark of %s has stood at %s for %s and is the smallest.",
+	return s.conclude(fmt.Sprintf("%s The watermark of %s has stood at %s for %s and is the smallest.",
 		stalled(w), held.name, clock(held.watermark), seconds(held.still)),
 		"silence is not progress. A partition that says nothing holds every window of the job.")
-	return nil
 }
 
 // quietFlows plays the act with idleness.
@@ -83,10 +85,9 @@ func quietFlows(ctx context.Context, s *stage, r *run, stalledAt int64) error {
 	if err != nil {
 		return err
 	}
-	s.conclude(fmt.Sprintf("%s %s is idle, its watermark still %s; that of the windows has moved on to %s.",
+	return s.conclude(fmt.Sprintf("%s %s is idle, its watermark still %s; that of the windows has moved on to %s.",
 		flowed(w), quiet, clock(w.last.input(quiet).watermark), clock(w.last.watermark)),
 		fmt.Sprintf("a split without a record for %v is left out of the minimum until its next record.", idleTimeout))
-	return nil
 }
 
 // quietIsLate plays the act in which the quiet partition speaks again.
@@ -103,9 +104,8 @@ func quietIsLate(ctx context.Context, s *stage, r *run, stalledAt int64) error {
 	}
 	sample := w.last.lateSamples[slices.IndexFunc(w.last.lateSamples, isSample)]
 	behind := time.Duration(sample.Watermark-sample.Timestamp) * time.Millisecond
-	s.conclude(fmt.Sprintf("order %d, offset %d of %s, is in the late output, %s behind the watermark. "+
+	return s.conclude(fmt.Sprintf("order %d, offset %d of %s, is in the late output, %s behind the watermark. "+
 		"Since that order %s counts again, until it is idle once more. Its watermark is older than that of the windows, which "+
 		"therefore waits: a watermark never goes back.", number, sample.Offset, quiet, seconds(behind), quiet),
 		"idleness buys progress with completeness. What comes too late goes to SideOutputLate if there is one; else it is dropped and counted.")
-	return nil
 }

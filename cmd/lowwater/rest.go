@@ -38,7 +38,7 @@ func (c *demoCommand) serve(s *screen) (*lowwater.RESTServer, error) {
 
 // holdOn keeps the last job running until ctx ends.
 func (s *stage) holdOn(ctx context.Context) error {
-	s.screen.lines("", "The last job goes on until you interrupt it (Ctrl-C).")
+	s.screen.lines("", "The job goes on until you interrupt it (Ctrl-C).")
 	select {
 	case <-ctx.Done():
 		return nil

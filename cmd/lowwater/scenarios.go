@@ -14,6 +14,7 @@ import (
 type scenario struct {
 	name    string
 	summary string
+	acts    int
 	// topics are created for it, with three partitions each.
 	topics []string
 	play   func(context.Context, *stage) error
@@ -21,11 +22,11 @@ type scenario struct {
 
 // scenarios are in the order of the help text.
 var scenarios = []scenario{
-	{"quiet-partition", "A partition goes quiet, and no window fires any more.", []string{ordersTopic}, quietPartition},
-	{"over-parallel", "8 subtasks on 3 partitions, and no window ever fires.", []string{ordersTopic}, overParallel},
-	{"union", "A quiet topic holds up a busy one.", []string{ordersTopic, returnsTopic}, unionOfTopics},
-	{"strategy-after-source", "A slow partition's records come late and are dropped.", []string{ordersTopic}, strategyAfterSource},
-	{"processing-time", "Windows by the wall clock never wait; the price.", []string{ordersTopic}, processingTime},
+	{"quiet-partition", "A partition goes quiet, and no window fires any more.", 4, []string{ordersTopic}, quietPartition},
+	{"over-parallel", "8 subtasks on 3 partitions, and no window ever fires.", 3, []string{ordersTopic}, overParallel},
+	{"union", "A quiet topic holds up a busy one.", 3, []string{ordersTopic, returnsTopic}, unionOfTopics},
+	{"strategy-after-source", "A slow partition's records come late and are dropped.", 3, []string{ordersTopic}, strategyAfterSource},
+	{"processing-time", "Windows by the wall clock never wait; the price.", 2, []string{ordersTopic}, processingTime},
 }
 
 func scenarioNamed(name string) (scenario, error) {

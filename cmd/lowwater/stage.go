@@ -33,6 +33,8 @@ type stage struct {
 	shops   *shops
 	actTime time.Duration
 	acts    int
+	// lastAct is the one to end after, 0 for all.
+	lastAct int
 	// scenario names the jobs, server shows them; it may be nil.
 	scenario string
 	server   *lowwater.RESTServer
@@ -61,10 +63,18 @@ func (s *stage) act(title, format string, args ...any) {
 	s.screen.lines("")
 }
 
-// conclude says what was seen in an act, and the rule behind it.
-func (s *stage) conclude(seen, rule string) {
+// errEnough ends a scenario after the last act that was asked for.
+var errEnough = errors.New("no more acts are to be played")
+
+// conclude says what was seen in an act, and the rule behind it. It returns errEnough after
+// the last act that was asked for.
+func (s *stage) conclude(seen, rule string) error {
 	s.screen.gap()
 	s.screen.text("  ", "Seen: "+seen, "Rule: "+rule)
+	if s.acts == s.lastAct {
+		return errEnough
+	}
+	return nil
 }
 
 // seen is what an act saw of its job: how it was at the beginning and is now.

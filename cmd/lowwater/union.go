@@ -24,7 +24,10 @@ func unionOfTopics(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.conclude(flowed(w), "the watermark of a union is the smallest of its inputs'.")
+	err = s.conclude(flowed(w), "the watermark of a union is the smallest of its inputs'.")
+	if err != nil {
+		return err
+	}
 
 	s.act("No returns", "Nobody returns anything any more. Orders go on as before.")
 	s.shops.set(false, returnsTopic, 0, 1, 2)
@@ -35,8 +38,11 @@ func unionOfTopics(ctx context.Context, s *stage) error {
 	if err := r.end(); err != nil {
 		return err
 	}
-	s.conclude(fmt.Sprintf("%s The minimum is that of %s and of no other.", stalled(w), namesOf(w.last.holders())),
+	err = s.conclude(fmt.Sprintf("%s The minimum is that of %s and of no other.", stalled(w), namesOf(w.last.holders())),
 		"a rare stream beside a busy one holds the results of both.")
+	if err != nil {
+		return err
+	}
 
 	s.act("Idleness for the returns", "The job starts again with WithIdleness(%v) on the source of the returns. Orders have none.", idleTimeout)
 	r = s.newRun()
@@ -48,8 +54,7 @@ func unionOfTopics(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.conclude(flowed(w), "once all splits of an input are idle, the input is, and the union goes on without it.")
-	return nil
+	return s.conclude(flowed(w), "once all splits of an input are idle, the input is, and the union goes on without it.")
 }
 
 // union counts orders and returns together.
