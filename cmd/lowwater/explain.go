@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/lowwater/lowwater/internal/graph"
 	"github.com/lowwater/lowwater/internal/why"
@@ -77,10 +78,13 @@ func (c *explainCommand) Run(stdout io.Writer) error {
 	} else {
 		err = e.write(stdout)
 	}
-	if err == nil && len(e.Warnings) > 0 {
-		err = &exitError{code: exitFindings}
+	switch {
+	case err != nil:
+		return &exitError{exitBlind, err}
+	case len(e.Warnings) > 0:
+		return &exitError{code: exitFindings}
 	}
-	return err
+	return nil
 }
 
 // readPlan reads a plan of ours.
@@ -162,9 +166,12 @@ func (c *explainCommand) running() (*explained, error) {
 
 func (e *explained) write(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n", cmp.Or(e.Job, "job"))
+	fmt.Fprintf(&b, "%s\n\n", cmp.Or(oneLine(e.Job), "job"))
 	for _, o := range e.Operators {
-		fmt.Fprintf(&b, "  %s\n", describeOperator(&o))
+		fmt.Fprintf(&b, "  %s\n", oneLine(describeOperator(&o)))
+	}
+	if len(e.Operators) == 0 {
+		b.WriteString("  no operators\n")
 	}
 	b.WriteByte('\n')
 	if len(e.Warnings) == 0 {
@@ -189,9 +196,23 @@ func (e *explained) write(w io.Writer) error {
 		}
 		b.WriteByte('\n')
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, plainText(b.String()))
 	return err
 }
+
+// plainText drops control characters but for line ends: names that others chose may have
+// some for the terminal.
+func plainText(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// oneLine writes a name in one line.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // describeOperator is an operator in a line.
 func describeOperator(o *why.Operator) string {

@@ -94,7 +94,7 @@ func (c *whyCommand) Run(stdout io.Writer) error {
 	}
 	d := o.diagnose()
 	if err := c.report(stdout, o, d); err != nil {
-		return err
+		return &exitError{exitBlind, err}
 	}
 	switch f := d.Answer(); {
 	case f.Code == why.NotEnoughEvidence && f.Severity == why.Fine:
@@ -111,6 +111,8 @@ type observer struct {
 	job    *flink.Collector
 	kafka  *kafka.Collector // nil without brokers
 	unseen []string
+	// noKafka is what could not be seen in Kafka, though brokers were given.
+	noKafka []string
 }
 
 func (c *whyCommand) observer(ctx context.Context) (_ *observer, err error) {
@@ -163,7 +165,7 @@ func (o *observer) look(ctx context.Context) error {
 	}
 	o.unseen = o.job.Unseen()
 	if o.kafka != nil {
-		o.unseen = append(o.unseen, o.kafka.Look(ctx, o.job.Evidence())...)
+		o.noKafka = o.kafka.Look(ctx, o.job.Evidence())
 	}
 	return nil
 }
@@ -171,6 +173,7 @@ func (o *observer) look(ctx context.Context) error {
 func (o *observer) diagnose() *why.Diagnosis {
 	d := why.Diagnose(o.job.Evidence())
 	d.Blind = append(d.Blind, o.unseen...)
+	d.Failed = o.noKafka
 	return d
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -243,5 +244,45 @@ func TestExplainRunning(t *testing.T) {
 	out, _ := runCLI(t, exitOK, "explain", "--url", recordedCluster(t, nil))
 	if !strings.Contains(out, "source quiet.a, parallelism 2, strategy unknown") || !strings.Contains(out, "No warnings.") {
 		t.Errorf("output:\n%s", out)
+	}
+}
+
+// TestWhyWithoutKafka: brokers that were given and do not answer are told of, also if
+// nothing else is wrong.
+func TestWhyWithoutKafka(t *testing.T) {
+	d := &why.Diagnosis{Findings: []why.Finding{{Code: why.None, Severity: why.Fine, Answer: "Nothing holds event time back."}}, Blind: []string{"usual"}, Failed: []string{"nothing of Kafka"}}
+	if text := d.String(); !strings.HasPrefix(text, "Nothing holds") || !strings.Contains(text, "could not see\n  nothing of Kafka\n") || strings.Contains(text, "usual") {
+		t.Errorf("text:\n%s", text)
+	}
+	if r := d.Report(); len(r.Blind) != 2 {
+		t.Errorf("could not see %q", r.Blind)
+	}
+	out, _ := runCLI(t, exitFindings, "why", "--url", recordedCluster(t, nil), "--for=1ms", "--brokers=127.0.0.1:1")
+	if !strings.Contains(out, "nothing of Kafka") {
+		t.Errorf("output:\n%s", out)
+	}
+}
+
+// full is a disk that is full.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// TestNoOutput: a report that nobody got is not a finding.
+func TestNoOutput(t *testing.T) {
+	plan := t.TempDir() + "/plan.json"
+	if err := os.WriteFile(plan, []byte(`{"version":1,"job":"a\u001b[31m","operators":[{"id":0,"name":"x\ny","source":{"splits":1},"parallelism":3,"watermarks":{"strategy":"none","none":true}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"explain", plan}, {"why", "--url", recordedCluster(t, nil), "--for=1ms", "--json"}} {
+		var errs bytes.Buffer
+		if code := cli(args, full{}, &errs); code != exitBlind || !strings.Contains(errs.String(), "no space left") {
+			t.Errorf("%v: exit code %d, want %d: %s", args[0], code, exitBlind, &errs)
+		}
+	}
+	var out, errs bytes.Buffer
+	cli([]string{"explain", plan}, &out, &errs)
+	if strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), "source x y,") {
+		t.Errorf("output:\n%q%s", &out, &errs)
 	}
 }

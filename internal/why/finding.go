@@ -81,6 +81,9 @@ type Diagnosis struct {
 	Findings []Finding
 	// Blind says what could not be seen and what it would have told.
 	Blind []string
+	// Failed says what could not be asked although it was to be: news also if nothing is
+	// wrong.
+	Failed []string
 }
 
 // Answer returns the first finding.

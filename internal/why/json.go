@@ -67,7 +67,7 @@ type FixReport struct {
 func (d *Diagnosis) Report() Report {
 	r := Report{
 		Job: d.Job, AtMillis: d.AtMillis, Cause: d.Answer().Code, Severity: d.Answer().Severity,
-		Findings: []FindingReport{}, Blind: d.Blind,
+		Findings: []FindingReport{}, Blind: slices.Concat(d.Blind, d.Failed),
 	}
 	for i := range d.Findings {
 		r.Findings = append(r.Findings, d.Findings[i].report())

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Style is how a report is written.
@@ -29,9 +31,13 @@ func (d *Diagnosis) Write(w io.Writer, style Style) error {
 			p.text("  ", fmt.Sprintf("%s (%s): %s", f.Code, f.Severity, f.Answer))
 		}
 	}
-	if f := d.Answer(); len(d.Blind) > 0 && (f.Severity != Fine || f.Code == NotEnoughEvidence) {
+	unseen := d.Failed
+	if f := d.Answer(); f.Severity != Fine || f.Code == NotEnoughEvidence {
+		unseen = slices.Concat(d.Blind, d.Failed)
+	}
+	if len(unseen) > 0 {
 		p.heading("could not see")
-		for _, s := range d.Blind {
+		for _, s := range unseen {
 			p.text("  ", s)
 		}
 	}
@@ -153,7 +159,7 @@ func (p *printer) fixes(fixes []Fix, engine EngineName) {
 			if code != "" {
 				fmt.Fprintf(&p.b, "    %s:\n", language)
 				for line := range strings.SplitSeq(code, "\n") {
-					p.b.WriteString("      " + strings.ReplaceAll(line, "\t", "    ") + "\n")
+					p.b.WriteString("      " + printable(strings.ReplaceAll(line, "\t", "    ")) + "\n")
 				}
 			}
 			p.text("  ", "Costs: "+f.Costs)
@@ -177,6 +183,17 @@ func (p *printer) strong(s string) {
 
 func (p *printer) text(indent, s string) { p.b.WriteString(p.wrapped(indent, s)) }
 
+// printable drops control characters, which names that others chose may have for the
+// terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
 // wrapped breaks a paragraph into lines.
 func (p *printer) wrapped(indent, s string) string {
 	var b strings.Builder
@@ -193,7 +210,7 @@ func (p *printer) wrapped(indent, s string) string {
 			b.WriteByte(' ')
 			length++
 		}
-		b.WriteString(word)
+		b.WriteString(printable(word))
 		length += len(word)
 	}
 	b.WriteByte('\n')

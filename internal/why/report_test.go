@@ -184,3 +184,14 @@ func TestEndsOfTime(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesDoNotSteerTheTerminal: names of jobs and topics are others' text.
+func TestNamesDoNotSteerTheTerminal(t *testing.T) {
+	d := &Diagnosis{Findings: []Finding{{
+		Code: QuietPartition, Severity: Stall, Answer: "Window \"a\x1b[2Jb\" is silent.", Culprit: Culprit{Topic: "t\x07"},
+		Fixes: []Fix{{Code: SetIdleness, Go: "withIdleness(\"\x1b]0;x\")"}},
+	}}}
+	if text := d.String(); strings.ContainsAny(text, "\x1b\x07") || !strings.Contains(text, "a[2Jb") {
+		t.Errorf("%q", text)
+	}
+}

@@ -246,7 +246,11 @@ func (c *checker) waiting(o *why.Operator) {
 		for _, m := range makers {
 			names = append(names, fmt.Sprintf("%q", m.op.Name))
 		}
-		c.warn("no-watermark-strategy", o, fmt.Sprintf("it waits for watermarks, but %s make none: nothing ever fires.", strings.Join(names, ", ")),
+		verb := "make"
+		if len(names) == 1 {
+			verb = "makes"
+		}
+		c.warn("no-watermark-strategy", o, fmt.Sprintf("it waits for watermarks, but %s %s none: nothing ever fires.", strings.Join(names, ", "), verb),
 			"give the source a watermark strategy", "use processing-time windows")
 	}
 }
