@@ -194,7 +194,7 @@ func (f *fetcher[T]) fill(c *chunk[T], file *file[T]) error {
 		}
 		c.values[n] = zero
 		c.values = c.values[:n]
-		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		if err == io.EOF { // not one that a decoder has met within a record
 			c.finished = true
 			return f.checkWhole(file)
 		}

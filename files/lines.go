@@ -159,7 +159,7 @@ func (r *lineReader[T]) fill() error {
 	n := copy(r.room, r.buf)
 	more, err := r.in.Read(r.room[n:])
 	r.buf = r.room[:n+more]
-	if errors.Is(err, io.EOF) {
+	if err == io.EOF {
 		r.ended, err = true, nil
 	}
 	return err

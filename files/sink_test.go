@@ -470,16 +470,3 @@ func (anyDecoder) Decode([]byte, *rec) error { return nil }
 type anyEncoder struct{}
 
 func (anyEncoder) Encode(dst []byte, _ rec) ([]byte, error) { return dst, nil }
-
-// TestWriteAllocations: writing allocates per file, not per record.
-func TestWriteAllocations(t *testing.T) {
-	w := openSink(t, files.NewSink(t.TempDir(), files.JSONLines[rec](), files.BucketByTime("2006")), 1)[0]
-	b := batchOf(recs(0, connector.BatchSize))
-	if n := testing.AllocsPerRun(50, func() {
-		if err := w.Write(t.Context(), b); err != nil {
-			t.Error(err)
-		}
-	}); n > 8 {
-		t.Errorf("writing %d records allocates %v times", connector.BatchSize, n)
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -326,8 +327,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestRestoreAtEveryRecord: a batch ends anywhere if the records before are wrong.
-func TestRestoreAtEveryRecord(t *testing.T) {
+// TestRestoreAtEveryBatch: one also ends where it does because records before were wrong.
+func TestRestoreAtEveryBatch(t *testing.T) {
 	var b strings.Builder
 	for range connector.BatchSize / 2 {
 		b.WriteString("{\"n\":1}\n\nwrong\n")
@@ -434,6 +435,22 @@ func TestDecodeErrors(t *testing.T) {
 	check(t, drain(t, open(t, files.NewSource(path, f, files.OnDecodeError(files.ToDeadLetters)), 1, nil), out))
 	if l := out.letters[0]; l.SplitID != path || l.Offset != 11 || string(l.Value) != "many,b\n" || l.Err == nil || l.Timestamp != eventtime.MinTimestamp {
 		t.Errorf("dead letter %+v", l)
+	}
+}
+
+// halfDecoder fails like one that reads from the record's bytes and finds too few.
+type halfDecoder struct{}
+
+func (halfDecoder) Decode([]byte, *string) error { return fmt.Errorf("half: %w", io.EOF) }
+
+// TestDecoderEOF: it is the record's end that a decoder has met, not the file's.
+func TestDecoderEOF(t *testing.T) {
+	path := writeFile(t, filepath.Join(t.TempDir(), "f.txt"), "a\nb\n")
+	out := newOutput[string]()
+	source := files.NewSource(path, files.Lines(halfDecoder{}, nil, ".txt"), files.OnDecodeError(files.ToDeadLetters))
+	check(t, drain(t, open(t, source, 1, nil), out))
+	if len(out.letters) != 2 {
+		t.Errorf("%d dead letters, want 2", len(out.letters))
 	}
 }
 

@@ -127,19 +127,31 @@ func textOf(t reflect.Type) (text, bool) {
 	case reflect.Bool:
 		return text{
 			func(dst []byte, v reflect.Value) ([]byte, error) { return strconv.AppendBool(dst, v.Bool()), nil },
-			func(v reflect.Value, s string) error { return set(v.SetBool)(strconv.ParseBool(s)) },
+			func(v reflect.Value, s string) error {
+				x, err := strconv.ParseBool(s)
+				v.SetBool(x)
+				return wrong(err)
+			},
 		}, true
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		bits = t.Bits()
 		return text{
 			func(dst []byte, v reflect.Value) ([]byte, error) { return strconv.AppendInt(dst, v.Int(), 10), nil },
-			func(v reflect.Value, s string) error { return set(v.SetInt)(strconv.ParseInt(s, 10, bits)) },
+			func(v reflect.Value, s string) error {
+				x, err := strconv.ParseInt(s, 10, bits)
+				v.SetInt(x)
+				return wrong(err)
+			},
 		}, true
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		bits = t.Bits()
 		return text{
 			func(dst []byte, v reflect.Value) ([]byte, error) { return strconv.AppendUint(dst, v.Uint(), 10), nil },
-			func(v reflect.Value, s string) error { return set(v.SetUint)(strconv.ParseUint(s, 10, bits)) },
+			func(v reflect.Value, s string) error {
+				x, err := strconv.ParseUint(s, 10, bits)
+				v.SetUint(x)
+				return wrong(err)
+			},
 		}, true
 	case reflect.Float32, reflect.Float64:
 		bits = t.Bits()
@@ -147,22 +159,23 @@ func textOf(t reflect.Type) (text, bool) {
 			func(dst []byte, v reflect.Value) ([]byte, error) {
 				return strconv.AppendFloat(dst, v.Float(), 'g', -1, bits), nil
 			},
-			func(v reflect.Value, s string) error { return set(v.SetFloat)(strconv.ParseFloat(s, bits)) },
+			func(v reflect.Value, s string) error {
+				x, err := strconv.ParseFloat(s, bits)
+				v.SetFloat(x)
+				return wrong(err)
+			},
 		}, true
 	}
 	return text{}, false
 }
 
-// set returns a function that stores what was parsed, or says what is wrong with it.
-func set[V any](store func(V)) func(V, error) error {
-	return func(v V, err error) error {
-		var number *strconv.NumError
-		if errors.As(err, &number) {
-			return fmt.Errorf("%.64q: %w", number.Num, number.Err)
-		}
-		store(v)
-		return nil
+// wrong says what is wrong with the text of a number, without the function that found it.
+func wrong(err error) error {
+	var number *strconv.NumError
+	if err != nil && errors.As(err, &number) {
+		return fmt.Errorf("%.64q: %w", number.Num, number.Err)
 	}
+	return err
 }
 
 // methodText is the text of types that have methods for it.

@@ -24,6 +24,7 @@ type DecodeError struct {
 	Err error
 }
 
+// Error says what was wrong, and where in the record.
 func (e *DecodeError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "json: offset %d", e.Offset)
@@ -40,6 +41,7 @@ func (e *DecodeError) Error() string {
 	return b.String()
 }
 
+// Unwrap returns Err.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
 // wanted reports that the bytes at i are not what the grammar or the Go type

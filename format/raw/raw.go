@@ -17,16 +17,19 @@ var (
 	_ format.Encoder[[]byte]     = Bytes{}
 )
 
+// Decode sets into to a copy of data. It never fails.
 func (Bytes) Decode(data []byte, into *[]byte) error {
 	*into = append(make([]byte, 0, len(data)), data...)
 	return nil
 }
 
+// DecodeNull sets into to nil. It never fails.
 func (Bytes) DecodeNull(into *[]byte) error {
 	*into = nil
 	return nil
 }
 
+// Encode appends v, and returns nil for nil. It never fails.
 func (Bytes) Encode(dst []byte, v []byte) ([]byte, error) {
 	if v == nil {
 		return nil, nil
@@ -44,9 +47,11 @@ var (
 	_ format.Encoder[string] = String{}
 )
 
+// Decode sets into to data. It never fails.
 func (String) Decode(data []byte, into *string) error {
 	*into = string(data)
 	return nil
 }
 
+// Encode appends v. It never fails.
 func (String) Encode(dst []byte, v string) ([]byte, error) { return append(dst, v...), nil }
