@@ -8,7 +8,13 @@
 // A function declares a state once, when it is opened, and then uses it for one
 // record or timer after the other: each use reads and writes the value of the
 // current key (spec windows 5.2). States are not safe for concurrent use and
-// must not be used outside of the function's calls.
+// must not be used outside of the function's calls. Methods return no errors:
+// a use that is wrong, such as without a current key, fails the job when the
+// function returns.
+//
+// Values with pointers in them are changed through the state only, by Set, Put
+// or Add. With checkpoints, types must be such that they can be stored;
+// docs/state.md says which.
 package state
 
 import "iter"
@@ -17,7 +23,9 @@ import "iter"
 type ValueState[V any] interface {
 	// Get returns the value; ok is false if none is set.
 	Get() (v V, ok bool)
+	// Set sets the value, in place of the one that was.
 	Set(V)
+	// Clear removes the value, so that the key takes no memory.
 	Clear()
 }
 
@@ -26,11 +34,13 @@ type ListState[V any] interface {
 	// Get returns the elements in the order in which they were added. The slice
 	// is valid until the next use of the state and must not be changed.
 	Get() []V
+	// Add adds an element to the end of the list.
 	Add(V)
 	// AddAll copies the elements to the end of the list.
 	AddAll([]V)
 	// Set replaces the list by a copy of the elements; none clears it.
 	Set([]V)
+	// Clear removes all elements.
 	Clear()
 }
 
@@ -38,15 +48,19 @@ type ListState[V any] interface {
 type MapState[K comparable, V any] interface {
 	// Get returns the value of an entry; ok is false if there is none.
 	Get(K) (v V, ok bool)
+	// Contains reports whether there is an entry.
 	Contains(K) bool
+	// Put sets the value of an entry.
 	Put(K, V)
+	// Remove removes an entry, if there is one.
 	Remove(K)
 	// All visits the entries, in an order that depends only on the calls made.
 	// Meanwhile only the entry being visited may be put or removed.
 	All() iter.Seq2[K, V]
 	// IsEmpty reports whether there are no entries. It does not ask whether
-	// those that there are have expired.
+	// those that there are have expired (spec windows 5.3).
 	IsEmpty() bool
+	// Clear removes all entries.
 	Clear()
 }
 
@@ -54,7 +68,9 @@ type MapState[K comparable, V any] interface {
 type ReducingState[V any] interface {
 	// Get returns the combined value; ok is false if none was added.
 	Get() (v V, ok bool)
+	// Add combines a value with the ones before.
 	Add(V)
+	// Clear removes the combined value; the next one that is added is the first.
 	Clear()
 }
 
@@ -63,6 +79,8 @@ type ReducingState[V any] interface {
 type AggregatingState[In, Out any] interface {
 	// Get returns the result; ok is false if nothing was added.
 	Get() (out Out, ok bool)
+	// Add adds a value to the accumulator.
 	Add(In)
+	// Clear removes the accumulator; the next value that is added goes to a new one.
 	Clear()
 }

@@ -6,15 +6,19 @@ import (
 )
 
 // TTL says when values expire (spec windows 5.3). It counts processing time: a
-// value is gone exactly After its last access. Snapshots keep the times of last
+// value is gone exactly After its last access, and some time later its memory is
+// free, whether it is read or not. Snapshots keep the times of last
 // access, so the time during which a job is down counts.
 //
 // A value, a reduced and an aggregated value expire as a whole, the elements of
 // a list and the entries of a map each on their own. The zero TTL is none.
 type TTL struct {
 	// After is at least a millisecond; what is finer is cut off.
-	After      time.Duration
-	Update     TTLUpdate
+	After time.Duration
+	// Update says what counts as an access; the default is OnCreateAndWrite.
+	Update TTLUpdate
+	// Visibility says what can be read after the time; the default is
+	// NeverReturnExpired.
 	Visibility TTLVisibility
 }
 
@@ -28,6 +32,7 @@ const (
 	OnReadAndWrite
 )
 
+// String returns the name in words, such as "on create and write".
 func (u TTLUpdate) String() string {
 	switch u {
 	case OnCreateAndWrite:
@@ -51,6 +56,7 @@ const (
 	ReturnExpiredIfNotCleanedUp
 )
 
+// String returns the name in words, such as "never return expired".
 func (v TTLVisibility) String() string {
 	switch v {
 	case NeverReturnExpired:
