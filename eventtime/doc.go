@@ -37,6 +37,7 @@ const (
 	LogAppendTime
 )
 
+// String returns Kafka's name for the type, such as "CreateTime".
 func (t TimestampType) String() string {
 	switch t {
 	case CreateTime:
@@ -50,7 +51,9 @@ func (t TimestampType) String() string {
 
 // RecordTime is the timestamp that a record had in the system it was read from.
 type RecordTime struct {
-	// Millis is MinTimestamp if the record has no timestamp.
+	// Millis is in milliseconds since the epoch, MinTimestamp if the record has no
+	// timestamp.
 	Millis int64
-	Type   TimestampType
+	// Type says who set it.
+	Type TimestampType
 }

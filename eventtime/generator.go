@@ -10,7 +10,7 @@ type WatermarkOutput interface {
 	// watermark that is not larger than an earlier one has no other effect.
 	EmitWatermark(t int64)
 	// MarkIdle says that watermarks should be derived without this generator
-	// until it emits one or is marked active.
+	// until it emits one or is marked active (spec watermarks 5.6).
 	MarkIdle()
 	// MarkActive ends idleness.
 	MarkActive()
@@ -20,11 +20,12 @@ type WatermarkOutput interface {
 // watermarks 4). Every split has a generator of its own; it is called by one
 // goroutine at a time.
 type WatermarkGenerator[T any] interface {
-	// OnEvent is called for every record after it was emitted. What it emits
-	// takes effect at once.
+	// OnEvent is called for every record after it was emitted, with its event time in
+	// milliseconds. What it emits takes effect at once (spec watermarks 5.3).
 	OnEvent(event T, timestamp int64, out WatermarkOutput)
-	// OnPeriodicEmit is called at every auto-watermark interval, but not while
-	// the generator's split is idle by timeout; see also EventDriven.
+	// OnPeriodicEmit is called at every auto-watermark interval, 200 ms by default, but
+	// not while the generator's split is idle by timeout (spec watermarks 4.8); see also
+	// EventDriven.
 	OnPeriodicEmit(out WatermarkOutput)
 }
 

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// DefaultAlignmentInterval is Flink's interval between two alignment checks.
+// DefaultAlignmentInterval is Flink's interval between two alignment checks, for
+// WithWatermarkAlignment.
 const DefaultAlignmentInterval = time.Second
 
 // WatermarkStrategy says how event time is derived from the records of a source
@@ -35,15 +36,16 @@ type WatermarkStrategy[T any] struct {
 type Alignment struct {
 	// Group is the name, unique in the job, that aligned sources share.
 	Group string
-	// MaxDrift is how far a source may run ahead of the group's slowest.
+	// MaxDrift is how far, in event time, a source may run ahead of the group's slowest.
 	MaxDrift time.Duration
-	// UpdateInterval is the time between two reports and announcements.
+	// UpdateInterval is the wall-clock time between two reports and announcements.
 	UpdateInterval time.Duration
 }
 
 // ForBoundedOutOfOrderness is for records that arrive at most bound later than
 // a record with a larger timestamp. The watermark, emitted periodically, is the
-// largest timestamp minus bound minus 1 ms. bound must not be negative.
+// largest timestamp minus bound minus 1 ms (spec watermarks 4.1). bound must not be
+// negative.
 func ForBoundedOutOfOrderness[T any](bound time.Duration) WatermarkStrategy[T] {
 	s := WatermarkStrategy[T]{
 		name:         "bounded-out-of-orderness " + formatDuration(bound),
@@ -56,7 +58,7 @@ func ForBoundedOutOfOrderness[T any](bound time.Duration) WatermarkStrategy[T] {
 }
 
 // ForMonotonousTimestamps is for splits whose timestamps never fall. It is the
-// same as a bound of 0: equal timestamps may still follow.
+// same as a bound of 0: equal timestamps may still follow (spec watermarks 4.2).
 func ForMonotonousTimestamps[T any]() WatermarkStrategy[T] {
 	s := ForBoundedOutOfOrderness[T](0)
 	s.name = "monotonous-timestamps"
@@ -84,7 +86,8 @@ func ForRowWatermarks[T any](watermark func(value T) (millis int64, ok bool)) Wa
 const noWatermarksName = "no-watermarks"
 
 // NoWatermarks never emits a watermark: event-time windows and timers behind it
-// fire at the end of a bounded input only.
+// fire at the end of a bounded input only (spec watermarks 4.3). What it is connected or
+// joined with waits for it, too (2.5).
 func NoWatermarks[T any]() WatermarkStrategy[T] {
 	return WatermarkStrategy[T]{
 		name:         noWatermarksName,
@@ -92,8 +95,9 @@ func NoWatermarks[T any]() WatermarkStrategy[T] {
 	}
 }
 
-// ForGenerator uses generators of one's own. newGenerator is called for every
-// split and must return a new generator each time.
+// ForGenerator uses generators of one's own, for example to emit a watermark for records
+// that mark one (Flink's punctuated watermarks). newGenerator is called for every split,
+// must not be nil and must return a new generator each time.
 func ForGenerator[T any](newGenerator func() WatermarkGenerator[T]) WatermarkStrategy[T] {
 	s := WatermarkStrategy[T]{name: "custom generator", newGenerator: newGenerator}
 	if newGenerator == nil {
@@ -105,7 +109,8 @@ func ForGenerator[T any](newGenerator func() WatermarkGenerator[T]) WatermarkStr
 // WithTimestampAssigner makes assign determine the event time of a record. It
 // gets the record and the timestamp that the record came with, both in
 // milliseconds since the epoch; MinTimestamp means none. Without an assigner
-// records keep the timestamp they came with.
+// records keep the timestamp they came with (spec watermarks 4.4). assign is called by all
+// subtasks at once and must not be nil.
 func (s WatermarkStrategy[T]) WithTimestampAssigner(assign func(value T, recordMillis int64) int64) WatermarkStrategy[T] {
 	if assign == nil {
 		s.fail("WithTimestampAssigner(nil): a function is needed; without the call records keep their own timestamp")
@@ -160,7 +165,8 @@ func (s WatermarkStrategy[T]) WithBrokerIdleness(d time.Duration) WatermarkStrat
 // WithMaxFutureSkew keeps records whose timestamp is more than d ahead of the wall clock
 // from moving the watermark, so that one wrong clock cannot make all other records
 // late. The records themselves pass, are counted and sampled by split, and count as
-// activity. d must not be negative. Flink has nothing like it.
+// activity. d must not be negative; 0 lets no timestamp ahead of the clock move it. Flink
+// has nothing like it.
 func (s WatermarkStrategy[T]) WithMaxFutureSkew(d time.Duration) WatermarkStrategy[T] {
 	if d < 0 {
 		s.fail("WithMaxFutureSkew(%v): the skew must be 0 or more", d)
@@ -172,9 +178,11 @@ func (s WatermarkStrategy[T]) WithMaxFutureSkew(d time.Duration) WatermarkStrate
 
 // WithWatermarkAlignment stops reading splits and subtasks that are more than
 // maxDrift ahead of the slowest source of the group (spec watermarks 6). The
-// group's name is shared by all sources of the job that are to stay together;
-// maxDrift must not be negative and updateInterval must be at least a
-// millisecond (DefaultAlignmentInterval is Flink's default).
+// group's name is shared by all sources of the job that are to stay together, and must
+// not be empty; maxDrift must not be negative and updateInterval must be at least a
+// millisecond (DefaultAlignmentInterval is Flink's default). The source's
+// reader must be able to stop single splits (connector.SplitPauser); the job fails
+// otherwise.
 func (s WatermarkStrategy[T]) WithWatermarkAlignment(group string, maxDrift, updateInterval time.Duration) WatermarkStrategy[T] {
 	call := fmt.Sprintf("WithWatermarkAlignment(%q, %v, %v)", group, maxDrift, updateInterval)
 	if group == "" {
@@ -208,6 +216,7 @@ func (s WatermarkStrategy[T]) Validate() error {
 func (s WatermarkStrategy[T]) EmitsNothing() bool { return s.name == noWatermarksName }
 
 // RowWatermark returns the function given to ForRowWatermarks, nil for other strategies.
+// It is for the engine, as are the methods below.
 func (s WatermarkStrategy[T]) RowWatermark() func(T) (int64, bool) { return s.rowWatermark }
 
 // NewGenerator returns a new generator. The strategy must be valid.
