@@ -32,9 +32,10 @@ func MakeOrigin(split uint32, offset int64) Origin {
 // Split returns the split number, 0 if the origin is unknown.
 func (o Origin) Split() uint32 { return uint32(o >> originOffsetBits) }
 
-// Offset returns the record's offset within its split.
+// Offset returns the record's offset within its split, 0 if the origin is unknown.
 func (o Origin) Offset() int64 { return int64(o & maxOriginOffset) }
 
+// String returns split and offset, or "unknown".
 func (o Origin) String() string {
 	if o == 0 {
 		return "unknown"
@@ -49,11 +50,13 @@ func (o Origin) String() string {
 // Values may be shared with other consumers of the same stream and must not be
 // modified through pointers they hold.
 type Batch[T any] struct {
+	// Values are the records themselves.
 	Values []T
 	// Timestamps are event times in milliseconds since the epoch;
 	// eventtime.MinTimestamp means the record has none.
 	Timestamps []int64
-	Origins    []Origin
+	// Origins say where the records came from.
+	Origins []Origin
 
 	pool *Pool[T]
 }

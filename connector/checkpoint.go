@@ -8,6 +8,8 @@ type SplitCodec interface {
 	// EncodeSplit returns a split, with the position in it, as bytes that later
 	// versions of the connector can decode.
 	EncodeSplit(s Split) ([]byte, error)
+	// DecodeSplit returns the split of bytes that EncodeSplit of this or an earlier version
+	// returned. An error fails the start of the job.
 	DecodeSplit(data []byte) (Split, error)
 }
 
@@ -88,6 +90,7 @@ const (
 	ExactlyOnce
 )
 
+// String returns the guarantee in words, such as "at-least-once".
 func (g SinkGuarantee) String() string {
 	return [...]string{"none", "at-least-once", "exactly-once"}[g]
 }
@@ -95,5 +98,6 @@ func (g SinkGuarantee) String() string {
 // GuaranteedSink is implemented by sinks that let the author choose. Sinks without it
 // give AtLeastOnce: their writers are flushed before every checkpoint.
 type GuaranteedSink interface {
+	// Guarantee returns what was chosen. ExactlyOnce without checkpoints is a build error.
 	Guarantee() SinkGuarantee
 }

@@ -10,14 +10,16 @@ import (
 type Sink[T any] interface {
 	// Validate reports wrong options. It must not do I/O.
 	Validate() error
-	// NewWriter opens the writer of one subtask.
+	// NewWriter opens the writer of one subtask, again at every restart. An error fails the
+	// job.
 	NewWriter(ctx context.Context, rt WriterRuntime) (Writer[T], error)
 }
 
 // WriterRuntime is what the engine tells a writer.
 type WriterRuntime struct {
 	// Operator is the sink's name in this job, for messages.
-	Operator    string
+	Operator string
+	// Subtask is the number of the subtask, from 0 to Parallelism-1.
 	Subtask     int
 	Parallelism int
 	Logger      *slog.Logger
@@ -30,10 +32,11 @@ type WriterRuntime struct {
 // goroutine only; a Write that blocks is what makes the job back-pressured.
 type Writer[T any] interface {
 	// Write writes b. The batch stays the caller's; the writer must not keep
-	// its slices, but may keep the values.
+	// its slices, but may keep the values. An error fails the job.
 	Write(ctx context.Context, b *Batch[T]) error
-	// Flush returns once everything written is safe in the outside system.
-	// Called at the end of input and when the job stops gracefully.
+	// Flush returns once everything written is safe in the outside system. Called
+	// before every checkpoint, at the end of input and when the job stops gracefully; for
+	// a TwoPhaseWriter, Prepare and Commit take its place.
 	Flush(ctx context.Context) error
 	// Close releases everything and waits for the writer's goroutines. It is
 	// called exactly once, also after an error; it must not wait for

@@ -12,8 +12,10 @@ import (
 type Boundedness bool
 
 const (
+	// Unbounded: the source goes on until the job ends.
 	Unbounded Boundedness = false
-	Bounded   Boundedness = true
+	// Bounded: the source ends, and event time with it.
+	Bounded Boundedness = true
 )
 
 // Split is one independently read part of a source: for Kafka one partition
@@ -30,9 +32,10 @@ type Source[T any] interface {
 	// Validate reports wrong options. It must not do I/O: it is called while
 	// the job is built.
 	Validate() error
+	// Boundedness says whether the source ends by itself.
 	Boundedness() Boundedness
-	// NewEnumerator connects to the outside system. Called once per job run,
-	// before any reader exists.
+	// NewEnumerator connects to the outside system. Called once per job run, before any
+	// reader exists: at the start, where an error fails it, and again at every restart.
 	NewEnumerator(ctx context.Context, rt SourceRuntime) (Enumerator, error)
 	// NewReader opens the reader of one subtask. It must not block on I/O.
 	NewReader(ctx context.Context, rt ReaderRuntime) (Reader[T], error)
@@ -69,13 +72,15 @@ type Enumerator interface {
 	Discover(ctx context.Context) ([]Split, error)
 	// Owner returns the subtask, from 0 to parallelism-1, that reads split.
 	Owner(split Split, parallelism int) int
+	// Close releases everything. It is called exactly once, when the run has ended.
 	Close() error
 }
 
 // ReaderRuntime is what the engine tells a reader.
 type ReaderRuntime struct {
 	// Operator is the source's name in this job, for messages.
-	Operator    string
+	Operator string
+	// Subtask is the number of the subtask, from 0 to Parallelism-1.
 	Subtask     int
 	Parallelism int
 	Logger      *slog.Logger
@@ -123,9 +128,12 @@ type Reader[T any] interface {
 }
 
 // SplitPauser is implemented by readers that can stop and resume reading single
-// splits, which watermark alignment needs.
+// splits, which watermark alignment needs (spec watermarks 6.4).
 type SplitPauser interface {
+	// PauseSplits stops reading splits. Records of them that are at hand may still be
+	// passed on. Ids of splits that the reader does not have are passed over.
 	PauseSplits(ids []string)
+	// ResumeSplits reads on.
 	ResumeSplits(ids []string)
 }
 
@@ -140,6 +148,7 @@ type SplitPositions interface {
 // show both.
 type PartitionSplit interface {
 	Split
+	// TopicPartition returns the topic's name and the partition's number, from 0.
 	TopicPartition() (topic string, partition int32)
 }
 
@@ -161,9 +170,10 @@ type EndReporter interface {
 	CaughtUp(yield func(splitID string, caughtUp bool, since, asOf time.Time))
 }
 
-// TimestampType says what a record timestamp means.
+// TimestampType says what a record timestamp means; see eventtime.TimestampType.
 type TimestampType = eventtime.TimestampType
 
+// The types of timestamps, those of package eventtime.
 const (
 	NoTimestamp   = eventtime.NoTimestamp
 	CreateTime    = eventtime.CreateTime
@@ -191,6 +201,7 @@ type ReaderOutput[T any] interface {
 	// (spec watermarks 5.14). They are as eventtime.WatermarkOutput's, for one split, or
 	// with an empty splitID for the reader as a whole. As with everything of a split,
 	// MarkActive shows when the splits' next watermark does.
+	// Times are in milliseconds since the epoch.
 	EmitWatermark(splitID string, t int64) error
 	MarkIdle(splitID string) error
 	MarkActive(splitID string) error
@@ -198,13 +209,18 @@ type ReaderOutput[T any] interface {
 
 // DeadLetter is a record that could not be decoded, with the reason.
 type DeadLetter struct {
+	// SplitID, Topic, Partition and Offset say where it was; Topic is empty for sources
+	// without topics.
 	SplitID   string
 	Topic     string
 	Partition int32
 	Offset    int64
-	// Timestamp is the record's own, in milliseconds since the epoch.
+	// Timestamp is the record's own, in milliseconds since the epoch;
+	// eventtime.MinTimestamp is none.
 	Timestamp int64
-	Key       []byte
-	Value     []byte
-	Err       error
+	// Key and Value are the bytes as they were read, nil for none.
+	Key   []byte
+	Value []byte
+	// Err says why it could not be decoded.
+	Err error
 }
