@@ -24,6 +24,8 @@ type CheckpointConfig struct {
 
 // Checkpoints is what became of a job's checkpoints.
 type Checkpoints struct {
+	// Restored is how often the job was restored from one; the others count checkpoints
+	// and savepoints by how they stand.
 	Restored, Total, InProgress, Completed, Failed int64
 	// History is the latest, oldest first, savepoints included.
 	History []Checkpoint
@@ -63,6 +65,7 @@ type Checkpoint struct {
 // CheckpointState says how far a checkpoint has got.
 type CheckpointState string
 
+// The states, in Flink's words. The last two are ends.
 const (
 	CheckpointInProgress CheckpointState = "IN_PROGRESS"
 	CheckpointCompleted  CheckpointState = "COMPLETED"

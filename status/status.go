@@ -21,6 +21,7 @@ type Job struct {
 
 // Vertex is one vertex of the plan.
 type Vertex struct {
+	// Name is that of its operators, in their order.
 	Name        string
 	Parallelism int
 	Subtasks    []Subtask
@@ -97,11 +98,15 @@ type LateCount struct {
 // LateSample is one late record. Times are in milliseconds.
 type LateSample struct {
 	Timestamp int64
+	// Watermark is the operator's when the record came.
 	Watermark int64
-	Key       string
-	Source    string
-	Split     string
-	Offset    int64
+	// Key is the record's key as text.
+	Key string
+	// Source, Split and Offset say where the record was read; the names are empty if that is
+	// unknown.
+	Source string
+	Split  string
+	Offset int64
 }
 
 // Behind returns how far the record was behind the watermark.
@@ -132,7 +137,8 @@ type Split struct {
 	CommittedOffset int64
 	// LastRecordAt is zero if the split has had no record.
 	LastRecordAt time.Time
-	// LastEventTime is the largest event time seen.
+	// LastEventTime is the largest event time seen, in milliseconds;
+	// eventtime.MinTimestamp if there was none.
 	LastEventTime int64
 	// Future is the records too far ahead of the wall clock to move the watermark.
 	Future Sample
@@ -142,12 +148,17 @@ type Split struct {
 type SplitState int32
 
 const (
+	// SplitActive: its watermark counts.
 	SplitActive SplitState = iota
+	// SplitIdle: its watermark does not count (spec watermarks 5.6).
 	SplitIdle
+	// SplitPaused: alignment has stopped reading it (spec watermarks 6.4).
 	SplitPaused
+	// SplitFinished: read to its end.
 	SplitFinished
 )
 
+// String returns the state in words, such as "active".
 func (s SplitState) String() string {
 	return [...]string{"active", "idle", "paused", "finished"}[s]
 }
@@ -156,6 +167,7 @@ func (s SplitState) String() string {
 type IdleReason int32
 
 const (
+	// NotIdle: nothing has.
 	NotIdle IdleReason = iota
 	// IdleByTimeout: no record for longer than the idle timeout.
 	IdleByTimeout
@@ -163,6 +175,7 @@ const (
 	IdleByBroker
 )
 
+// String returns the reason in a word, "" for NotIdle.
 func (r IdleReason) String() string {
 	return [...]string{"", "timeout", "broker"}[r]
 }
