@@ -17,7 +17,8 @@ import (
 	"github.com/lowwater/lowwater/eventtime"
 )
 
-// Option is a setting of a generator.
+// Option is a setting of a generator. Wrong ones are returned by Source.Validate, and so are
+// build errors of the job.
 type Option func(*settings)
 
 type settings struct {
@@ -29,14 +30,17 @@ type settings struct {
 }
 
 // Splits sets the number of splits, and so the largest useful parallelism. The
-// default is 1. Split s of n makes the records number s, s+n, s+2n, ...
+// default is 1, the least, and 32768 the most. Split s of n makes the records number s, s+n,
+// s+2n, ... A checkpoint can be gone on from with the same number only.
 func Splits(n int) Option { return func(s *settings) { s.splits = n } }
 
-// Count makes the source bounded: it ends after n records in all.
+// Count makes the source bounded: it ends after n records in all, at once for 0. n must not
+// be negative. By default the source never ends.
 func Count(n int64) Option { return func(s *settings) { s.bounded, s.count = true, n } }
 
 // RatePerSecond limits how many records all splits make together per second: record
-// number n comes n/r seconds after the start. The default is no limit.
+// number n comes n/r seconds after the start. r is above 0 and at most 1e9, and may be a
+// fraction. The default is no limit.
 func RatePerSecond(r float64) Option { return func(s *settings) { s.limited, s.rate = true, r } }
 
 // Source makes records by calling a function.
@@ -47,7 +51,8 @@ type Source[T any] struct {
 
 // NewSource returns a source of the records make(0), make(1), ... Their record
 // timestamp is the wall clock when they are made. make is called by several
-// subtasks at once if there are several splits.
+// subtasks at once if there are several splits. It must depend on its argument only if a
+// restored job is to make the same records again.
 func NewSource[T any](make func(n int64) T, options ...Option) *Source[T] {
 	s := &Source[T]{settings{splits: 1}, make}
 	for _, o := range options {
@@ -56,7 +61,7 @@ func NewSource[T any](make func(n int64) T, options ...Option) *Source[T] {
 	return s
 }
 
-// Validate implements connector.Source.
+// Validate implements connector.Source: it reports all wrong options.
 func (s *Source[T]) Validate() error {
 	var errs []error
 	if s.make == nil {
@@ -79,7 +84,7 @@ const (
 	maxRate   = 1e9
 )
 
-// Boundedness implements connector.Source.
+// Boundedness implements connector.Source: it is Bounded with the option Count.
 func (s *Source[T]) Boundedness() connector.Boundedness {
 	return connector.Boundedness(s.bounded)
 }

@@ -9,7 +9,9 @@ import (
 )
 
 // Slice returns a bounded source of the given values, in one split and in order.
-// The records have no timestamps.
+// The records have no timestamps. The slice must not change while a job reads it, nor
+// between a checkpoint and a run that goes on from it; one that has become shorter than
+// what was read fails the start.
 func Slice[T any](values []T) connector.Source[T] { return sliceSource[T]{values} }
 
 type sliceSource[T any] struct{ values []T }
