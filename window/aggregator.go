@@ -29,7 +29,10 @@ type Aggregator[T, A, R any] interface {
 // ArrivalOrdered is implemented by aggregators whose result depends on the order in
 // which records arrive. Overlapping windows then fold each record into every
 // window it is in, at a cost per record and window.
-type ArrivalOrdered interface{ ArrivalOrdered() }
+type ArrivalOrdered interface {
+	// ArrivalOrdered does nothing; that an aggregator has it is what counts.
+	ArrivalOrdered()
+}
 
 // InArrivalOrder returns agg as one that is ArrivalOrdered.
 func InArrivalOrder[T, A, R any](agg Aggregator[T, A, R]) Aggregator[T, A, R] {
@@ -56,7 +59,8 @@ type Reduced[T any] struct {
 	Set   bool
 }
 
-// Reduce combines records two by two. The function must be associative, must not
+// Reduce combines records two by two; the first record of a window is the value to begin
+// with, and the zero value the result of no records. The function must be associative, must not
 // change its arguments and, for sliding and cumulating windows, must not depend on
 // their order; see InArrivalOrder.
 func Reduce[T any](combine func(a, b T) T) Aggregator[T, Reduced[T], T] {

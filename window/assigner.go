@@ -18,7 +18,7 @@ type Assigner interface {
 	// Assign appends the windows of a record to dst, in the order in which
 	// they are to be processed. Both times are milliseconds since the epoch;
 	// timestamp is math.MinInt64 for a record without one, now is the
-	// subtask's clock.
+	// subtask's clock. An error fails the job.
 	Assign(dst []TimeWindow, timestamp, now int64) ([]TimeWindow, error)
 	// Span returns a range of times around t, at least [t, t+1), in which
 	// Assign answers the same windows. It lets an operator assign once for a
@@ -30,7 +30,7 @@ type Assigner interface {
 	IsEventTime() bool
 	// Merging reports whether touching windows of one key become one.
 	Merging() bool
-	// Validate reports wrong parameters.
+	// Validate reports wrong parameters, as a build error of the job.
 	Validate() error
 	// String returns the Go expression that builds the assigner.
 	String() string
@@ -38,13 +38,17 @@ type Assigner interface {
 
 // ElementAssigner says which windows a record belongs to by its value and time.
 // Streams with one run on the general window operator, which is slower than the
-// ones for Assigner.
+// ones for Assigner. It is given to KeyedStream.WindowBy.
 type ElementAssigner[T any] interface {
 	// Assign is Assigner.Assign with the record's value.
 	Assign(dst []TimeWindow, value T, timestamp, now int64) ([]TimeWindow, error)
+	// IsEventTime is Assigner.IsEventTime.
 	IsEventTime() bool
+	// Merging is Assigner.Merging.
 	Merging() bool
+	// Validate is Assigner.Validate.
 	Validate() error
+	// String is Assigner.String.
 	String() string
 }
 
@@ -59,16 +63,17 @@ func (a assignElements[T]) Assign(dst []TimeWindow, _ T, timestamp, now int64) (
 
 func (a assignElements[T]) defaultTrigger() Trigger { return DefaultTrigger(a.Assigner) }
 
-// ErrNoTimestamp is the cause of the failure when a record without a timestamp
-// reaches an event-time window (spec windows 1.5). It is never retried with
-// success: give the stream a timestamp assigner.
+// ErrNoTimestamp is the cause, for errors.Is, of a job's failure when a record without a
+// timestamp reaches an event-time window of any assigner but sessions (spec windows 1.5).
+// A restart does not help: give the stream a timestamp assigner.
 var ErrNoTimestamp = errors.New("record has no timestamp: give the stream a watermark strategy with a timestamp assigner, or use processing-time windows")
 
 const noTimestamp = math.MinInt64
 
 // Start returns the start of the window of the given size that holds t, for
 // windows that begin at multiples of size from offset (spec windows 1.2). All
-// are milliseconds. Near the ends of the int64 range the arithmetic wraps.
+// are milliseconds, and size is not 0. t and offset may be negative. Near the ends of the
+// int64 range the arithmetic wraps.
 func Start(t, offset, size int64) int64 {
 	r := (t - offset) % size
 	if r < 0 {

@@ -24,19 +24,20 @@ type CalendarAssigner struct {
 	clock
 }
 
-// Days returns event-time windows of n days that begin at midnight in zone. n is usually
-// 1; more are counted from 1 January 1970.
+// Days returns event-time windows of n days, from 1 to 36500, that begin at midnight in
+// zone. n is usually 1; more are counted from 1 January 1970. zone must not be nil.
 func Days(n int, zone *time.Location) CalendarAssigner {
 	return CalendarAssigner{call: "window.Days", n: n, unit: 24 * time.Hour, zone: zone}
 }
 
-// Hours returns event-time windows of n hours, counted from midnight in zone. n must
-// divide 24.
+// Hours returns event-time windows of n hours, counted from midnight in zone, which must not
+// be nil. n must divide 24.
 func Hours(n int, zone *time.Location) CalendarAssigner {
 	return CalendarAssigner{call: "window.Hours", n: n, unit: time.Hour, zone: zone}
 }
 
-// ProcessingTime assigns by the wall clock at arrival.
+// ProcessingTime returns the assigner of the same windows in processing time: records are
+// assigned by the wall clock at their arrival, and nothing is ever late (spec windows 1.3, 2.2).
 func (a CalendarAssigner) ProcessingTime() CalendarAssigner { a.processing = true; return a }
 
 // Assign implements Assigner.
@@ -173,6 +174,7 @@ func (a CalendarAssigner) Validate() error {
 
 const maxDays = 36_500
 
+// String implements Assigner.
 func (a CalendarAssigner) String() string {
 	return fmt.Sprintf("%s(%d, %v)%s", a.call, a.n, a.zone, a.suffix())
 }

@@ -8,7 +8,8 @@ import (
 
 // ContinuousEventTimeTrigger returns a trigger that fires whenever the watermark
 // passes a multiple of interval, and at the window's end, whether or not there are
-// new elements (spec windows 3).
+// new elements (spec windows 3). A watermark that jumps over several multiples fires for
+// each of them. interval is at least 1 ms and whole milliseconds.
 //
 // In the global window a watermark that jumps over more than a thousand intervals
 // fires the last of them only.
@@ -19,6 +20,7 @@ func ContinuousEventTimeTrigger(interval time.Duration) Trigger {
 // ContinuousProcessingTimeTrigger returns a trigger that fires whenever the clock
 // passes a multiple of interval. Firings end with the window, which for event-time
 // windows is when the clock passes their end; the watermark alone does not fire it.
+// interval is at least 1 ms and whole milliseconds (spec windows 3).
 func ContinuousProcessingTimeTrigger(interval time.Duration) Trigger {
 	return continuousProcessing{interval: interval}
 }

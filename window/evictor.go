@@ -26,7 +26,7 @@ type Evictor[T any] interface {
 	// EvictAfter returns the elements that the window keeps after the function
 	// was called.
 	EvictAfter(elements []Timestamped[T], w TimeWindow) []Timestamped[T]
-	// Validate reports wrong parameters.
+	// Validate reports wrong parameters, as a build error of the job.
 	Validate() error
 	// String returns the Go expression that builds the evictor.
 	String() string
@@ -41,7 +41,8 @@ type BuiltInEvictor[T any] struct {
 	err   error
 }
 
-// CountEvictor keeps the last n elements.
+// CountEvictor keeps the last n elements, in the order of their arrival. 0 keeps none; n must
+// not be negative.
 func CountEvictor[T any](n int64) BuiltInEvictor[T] {
 	e := BuiltInEvictor[T]{name: fmt.Sprintf("window.CountEvictor(%d)", n)}
 	if n < 0 {
@@ -53,8 +54,9 @@ func CountEvictor[T any](n int64) BuiltInEvictor[T] {
 	return e
 }
 
-// TimeEvictor keeps the elements that are less than size older than the newest. If
-// the first element has no timestamp it keeps all.
+// TimeEvictor keeps the elements that are less than size older than the newest, by their
+// timestamps. If the first element has no timestamp it keeps all (spec windows 2.11). size
+// is at least 1 ms and whole milliseconds.
 func TimeEvictor[T any](size time.Duration) BuiltInEvictor[T] {
 	e := BuiltInEvictor[T]{name: fmt.Sprintf("window.TimeEvictor(%v)", size)}
 	e.err = checkLength("window.TimeEvictor", "size", size)
@@ -73,7 +75,8 @@ func TimeEvictor[T any](size time.Duration) BuiltInEvictor[T] {
 }
 
 // DeltaEvictor keeps the elements that are closer than threshold to the last, by
-// delta(element, last).
+// delta(element, last): at the threshold they go, and with one of 0 or less usually the
+// last itself, too. delta must not be nil.
 func DeltaEvictor[T any](threshold float64, delta func(element, last T) float64) BuiltInEvictor[T] {
 	e := BuiltInEvictor[T]{name: fmt.Sprintf("window.DeltaEvictor(%v, func)", threshold)}
 	if delta == nil {
@@ -116,6 +119,7 @@ func (e BuiltInEvictor[T]) Validate() error {
 	return e.err
 }
 
+// String implements Evictor.
 func (e BuiltInEvictor[T]) String() string {
 	if e.after {
 		return e.name + ".After()"

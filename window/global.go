@@ -10,7 +10,8 @@ type GlobalAssigner struct{ endOfStream bool }
 func Global() GlobalAssigner { return GlobalAssigner{} }
 
 // GlobalEndOfStream returns the global window with a default trigger that fires
-// once, when a bounded input has ended.
+// once, when a bounded input has ended. Until then all records, or their accumulators,
+// are kept.
 func GlobalEndOfStream() GlobalAssigner { return GlobalAssigner{endOfStream: true} }
 
 // FiresAtEndOfStream reports whether the default trigger fires at the end of
@@ -34,6 +35,7 @@ func (a GlobalAssigner) Merging() bool { return false }
 // Validate implements Assigner.
 func (a GlobalAssigner) Validate() error { return nil }
 
+// String implements Assigner.
 func (a GlobalAssigner) String() string {
 	if a.endOfStream {
 		return "window.GlobalEndOfStream()"

@@ -9,8 +9,8 @@ type number interface {
 		~float32 | ~float64
 }
 
-// Sum adds up what of returns for each record. It is 0 for no records. Integers wrap
-// around.
+// Sum adds up what of returns for each record, of any integer or floating-point type. It is
+// 0 for no records. Integers wrap around.
 func Sum[T any, N number](of func(T) N) Aggregator[T, N, N] {
 	return fold[T, N]{
 		empty: func() N { return 0 },
@@ -58,8 +58,8 @@ type Averaged struct {
 	Count int64
 }
 
-// Average returns the arithmetic mean of what of returns for the records, 0 for no
-// records.
+// Average returns the arithmetic mean of what of returns for the records, of any integer or
+// floating-point type; 0 for no records. It adds up float64 numbers.
 func Average[T any, N number](of func(T) N) Aggregator[T, Averaged, float64] {
 	return average[T, N]{of}
 }

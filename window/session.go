@@ -14,13 +14,14 @@ type SessionAssigner struct {
 }
 
 // Session returns event-time sessions. Two records of a key exactly gap apart
-// are in the same session.
+// are in the same session (spec windows 1.7). gap is at least 1 ms and whole milliseconds.
 //
 // Unlike the other event-time assigners it accepts records without a timestamp
 // and takes them to be from the beginning of time (spec windows 1.5).
 func Session(gap time.Duration) SessionAssigner { return SessionAssigner{gap: gap} }
 
-// ProcessingTime assigns by the wall clock at arrival.
+// ProcessingTime returns the assigner of the same windows in processing time: records are
+// assigned by the wall clock at their arrival, and nothing is ever late (spec windows 1.3, 2.2).
 func (a SessionAssigner) ProcessingTime() SessionAssigner { a.processing = true; return a }
 
 // Assign implements Assigner.
@@ -44,6 +45,7 @@ func (a SessionAssigner) Merging() bool { return true }
 // Validate implements Assigner.
 func (a SessionAssigner) Validate() error { return checkLength("window.Session", "gap", a.gap) }
 
+// String implements Assigner.
 func (a SessionAssigner) String() string {
 	return fmt.Sprintf("window.Session(%v)%s", a.gap, a.suffix())
 }
@@ -57,13 +59,14 @@ type DynamicSessionAssigner[T any] struct {
 
 // DynamicSession returns an assigner for KeyedStream.WindowBy (Window takes only those
 // that go by time alone): event-time sessions in which each record says how long a gap
-// may follow it. A gap below one millisecond fails the job at that record
-// (spec windows 1.6).
+// may follow it. A gap below one millisecond, or with a fraction of one, fails the job at
+// that record (spec windows 1.6). gap must not be nil.
 func DynamicSession[T any](gap func(T) time.Duration) DynamicSessionAssigner[T] {
 	return DynamicSessionAssigner[T]{gap: gap}
 }
 
-// ProcessingTime assigns by the wall clock at arrival.
+// ProcessingTime returns the assigner of the same windows in processing time: records are
+// assigned by the wall clock at their arrival, and nothing is ever late (spec windows 1.3, 2.2).
 func (a DynamicSessionAssigner[T]) ProcessingTime() DynamicSessionAssigner[T] {
 	a.processing = true
 	return a
@@ -92,6 +95,7 @@ func (a DynamicSessionAssigner[T]) Validate() error {
 	return nil
 }
 
+// String implements ElementAssigner.
 func (a DynamicSessionAssigner[T]) String() string {
 	return "window.DynamicSession(func)" + a.suffix()
 }

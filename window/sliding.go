@@ -13,16 +13,19 @@ type SlidingAssigner struct {
 	clock
 }
 
-// Sliding returns event-time windows [n·slide, n·slide+size). Slide need not
-// divide size.
+// Sliding returns event-time windows [n·slide, n·slide+size). Both are at least 1 ms and
+// whole milliseconds; slide need not divide size, and may be larger, so that some records
+// are in no window.
 func Sliding(size, slide time.Duration) SlidingAssigner {
 	return SlidingAssigner{size: size, slide: slide}
 }
 
-// Offset moves the start of all windows by d.
+// Offset moves the start of all windows by d, which may be negative and is shorter than the
+// slide.
 func (a SlidingAssigner) Offset(d time.Duration) SlidingAssigner { a.offset = d; return a }
 
-// ProcessingTime assigns by the wall clock at arrival.
+// ProcessingTime returns the assigner of the same windows in processing time: records are
+// assigned by the wall clock at their arrival, and nothing is ever late (spec windows 1.3, 2.2).
 func (a SlidingAssigner) ProcessingTime() SlidingAssigner { a.processing = true; return a }
 
 // Millis returns the parameters in milliseconds.
@@ -76,6 +79,7 @@ func (a SlidingAssigner) Validate() error {
 	return checkOffset("window.Sliding", a.offset, "slide", a.slide)
 }
 
+// String implements Assigner.
 func (a SlidingAssigner) String() string {
 	return fmt.Sprintf("window.Sliding(%v, %v)%s%s", a.size, a.slide, offsetSuffix(a.offset), a.suffix())
 }
@@ -88,15 +92,18 @@ type CumulatingAssigner struct {
 }
 
 // Cumulating returns event-time windows [n·size, n·size+step), [n·size,
-// n·size+2·step) and so on up to [n·size, (n+1)·size).
+// n·size+2·step) and so on up to [n·size, (n+1)·size). step is at least 1 ms and divides
+// size; both are whole milliseconds.
 func Cumulating(size, step time.Duration) CumulatingAssigner {
 	return CumulatingAssigner{size: size, step: step}
 }
 
-// Offset moves the start of all windows by d.
+// Offset moves the start of all windows by d, which may be negative and is shorter than the
+// size.
 func (a CumulatingAssigner) Offset(d time.Duration) CumulatingAssigner { a.offset = d; return a }
 
-// ProcessingTime assigns by the wall clock at arrival.
+// ProcessingTime returns the assigner of the same windows in processing time: records are
+// assigned by the wall clock at their arrival, and nothing is ever late (spec windows 1.3, 2.2).
 func (a CumulatingAssigner) ProcessingTime() CumulatingAssigner { a.processing = true; return a }
 
 // Millis returns the parameters in milliseconds.
@@ -148,6 +155,7 @@ func (a CumulatingAssigner) Validate() error {
 	return checkOffset("window.Cumulating", a.offset, "size", a.size)
 }
 
+// String implements Assigner.
 func (a CumulatingAssigner) String() string {
 	return fmt.Sprintf("window.Cumulating(%v, %v)%s%s", a.size, a.step, offsetSuffix(a.offset), a.suffix())
 }

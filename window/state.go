@@ -5,7 +5,9 @@ import (
 	"reflect"
 )
 
-// Scope holds the State of one window of one key, or of one key.
+// Scope holds the State of one window of one key, or of one key. Triggers get it from their
+// TriggerContext, window functions from WindowState and KeyState of their context. It is
+// valid during the call only, and part of checkpoints.
 type Scope struct {
 	cells []cell
 	// restored is the number of cells that hold a Restored.
@@ -115,7 +117,7 @@ func (s State[S]) Get(in *Scope) (v S, ok bool) {
 	return v, false
 }
 
-// Set sets the value.
+// Set sets the value, in place of the one that was.
 func (s State[S]) Set(in *Scope, v S) {
 	if _, h := s.find(in); h != nil {
 		h.value = v
@@ -124,7 +126,7 @@ func (s State[S]) Set(in *Scope, v S) {
 	in.cells = append(in.cells, cell{s.name, &held[S]{v}})
 }
 
-// Clear removes the value.
+// Clear removes the value, if there is one.
 func (s State[S]) Clear(in *Scope) {
 	if i, h := s.find(in); h != nil {
 		last := len(in.cells) - 1

@@ -26,6 +26,7 @@ func (r TriggerResult) Fires() bool { return r&Fire != 0 }
 // Purges reports whether the contents are to be dropped.
 func (r TriggerResult) Purges() bool { return r&Purge != 0 }
 
+// String returns the name that Flink has for the result, such as "FIRE_AND_PURGE".
 func (r TriggerResult) String() string {
 	return [...]string{"CONTINUE", "FIRE", "PURGE", "FIRE_AND_PURGE"}[r&FireAndPurge]
 }
@@ -47,7 +48,8 @@ type Trigger interface {
 	timerCallbacks
 }
 
-// ElementTrigger is Trigger for triggers that look at values.
+// ElementTrigger is Trigger for triggers that look at values. It is given to
+// WindowedStream.ElementTrigger.
 type ElementTrigger[T any] interface {
 	// OnElement is Trigger.OnElement with the element's value.
 	OnElement(c TriggerContext, value T, timestamp int64, w TimeWindow) TriggerResult
@@ -71,7 +73,7 @@ type timerCallbacks interface {
 	OnMerge(c TriggerContext, w TimeWindow)
 	// Clear deletes the State and the timers of a window that goes away.
 	Clear(c TriggerContext, w TimeWindow)
-	// Validate reports wrong parameters.
+	// Validate reports wrong parameters, as a build error of the job.
 	Validate() error
 	// String returns the Go expression that builds the trigger.
 	String() string
@@ -84,13 +86,18 @@ type timerCallbacks interface {
 // that is not there does nothing. A timer for a time that has passed is called at
 // the next watermark, or as soon as the clock is looked at (spec windows 4).
 type TriggerContext interface {
-	// CurrentWatermark returns the operator's watermark in milliseconds.
+	// CurrentWatermark returns the operator's watermark in milliseconds,
+	// eventtime.MinTimestamp if there was none yet.
 	CurrentWatermark() int64
-	// CurrentProcessingTime returns the clock in milliseconds.
+	// CurrentProcessingTime returns the clock in milliseconds since the epoch.
 	CurrentProcessingTime() int64
+	// RegisterEventTimeTimer has OnEventTime called when the watermark reaches t.
 	RegisterEventTimeTimer(t int64)
+	// RegisterProcessingTimeTimer has OnProcessingTime called when the clock has passed t.
 	RegisterProcessingTimeTimer(t int64)
+	// DeleteEventTimeTimer removes the window's event-time timer for t.
 	DeleteEventTimeTimer(t int64)
+	// DeleteProcessingTimeTimer removes the window's processing-time timer for t.
 	DeleteProcessingTimeTimer(t int64)
 	// Scope is where the window's State is.
 	Scope() *Scope

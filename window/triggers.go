@@ -31,7 +31,8 @@ type never struct {
 func (never) OnElement(TriggerContext, int64, TimeWindow) TriggerResult { return Continue }
 func (never) String() string                                            { return "window.NeverTrigger()" }
 
-// EndOfStreamTrigger returns a trigger that fires when a bounded input has ended.
+// EndOfStreamTrigger returns a trigger that fires once, when a bounded input has ended
+// (spec windows 3). It cannot merge.
 func EndOfStreamTrigger() Trigger { return endOfStream{} }
 
 type endOfStream struct {
@@ -55,7 +56,8 @@ func (endOfStream) Clear(c TriggerContext, _ TimeWindow) { c.DeleteEventTimeTime
 func (endOfStream) String() string                       { return "window.EndOfStreamTrigger()" }
 
 // EventTimeTrigger returns the default trigger of event-time windows: it fires when
-// the watermark reaches the window's end, and at once for every element after that.
+// the watermark reaches the window's last millisecond, and at once for every element after
+// that (spec windows 2.4, 2.5).
 func EventTimeTrigger() Trigger { return eventTime{} }
 
 type eventTime struct{ noTimers }
@@ -91,7 +93,8 @@ func (eventTime) String() string                       { return "window.EventTim
 
 // ProcessingTimeTrigger returns the default trigger of processing-time windows: it
 // fires when the clock has passed the window's end. On event-time windows it
-// compares that end with the clock, and the watermark can drop a window before.
+// compares that end with the clock, and the watermark can drop a window before (spec
+// windows 3).
 func ProcessingTimeTrigger() Trigger { return processingTime{} }
 
 type processingTime struct{ noTimers }
@@ -119,7 +122,8 @@ func (processingTime) String() string  { return "window.ProcessingTimeTrigger()"
 
 // CountTrigger returns a trigger that fires at every n-th element of a window. When
 // windows merge their counts add up, and the next element fires if that makes n or
-// more.
+// more. Elements that are left over at the window's end are dropped without a firing. n is
+// at least 1 (spec windows 3).
 func CountTrigger(n int64) Trigger { return countTrigger{n: n} }
 
 type countTrigger struct {
@@ -158,7 +162,8 @@ func (t countTrigger) String() string { return fmt.Sprintf("window.CountTrigger(
 
 // DeltaTrigger returns a trigger that fires when an element is further than threshold
 // from a reference, by delta(reference, element). The element then becomes the
-// reference; the first one is the first element of the window. It cannot merge.
+// reference; the first one is the first element of the window, which does not fire. delta
+// must not be nil. It cannot merge (spec windows 3).
 func DeltaTrigger[T any](threshold float64, delta func(reference, element T) float64) ElementTrigger[T] {
 	return deltaTrigger[T]{threshold: threshold, delta: delta, reference: NewState[T]("reference")}
 }
@@ -197,7 +202,7 @@ func (t deltaTrigger[T]) String() string {
 }
 
 // PurgingTrigger returns a trigger that fires when t does and then drops the
-// contents of the window.
+// contents of the window, so that the next firing has what came since (spec windows 3).
 func PurgingTrigger(t Trigger) Trigger { return byTime{purging[nothing]{ForElements[nothing](t)}} }
 
 // PurgingElementTrigger is PurgingTrigger for triggers that look at values.
@@ -233,7 +238,7 @@ func (t purging[T]) String() string {
 	return fmt.Sprintf("window.PurgingTrigger(%v)", t.ElementTrigger)
 }
 
-// TimeoutOptions change what a TimeoutTrigger does.
+// TimeoutOptions change what a TimeoutTrigger does. The zero value is Flink's default.
 type TimeoutOptions struct {
 	// ResetOnElement starts the timeout anew with every element.
 	ResetOnElement bool
@@ -243,8 +248,9 @@ type TimeoutOptions struct {
 }
 
 // TimeoutTrigger returns a trigger that fires when t does, and otherwise once the
-// clock is timeout ahead of the first element after the last firing. It cannot
-// merge.
+// clock is timeout ahead of the first element after the last firing. It also fires at every
+// timer of t and at the window's cleanup, as in Flink (spec windows 3). timeout is at least
+// 1 ms and whole milliseconds. It cannot merge.
 func TimeoutTrigger(t Trigger, timeout time.Duration, o TimeoutOptions) Trigger {
 	return byTime{TimeoutElementTrigger(ForElements[nothing](t), timeout, o)}
 }

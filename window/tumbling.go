@@ -20,6 +20,7 @@ const (
 	StaggerNatural
 )
 
+// String returns the Go expression of the constant.
 func (s Stagger) String() string {
 	return [...]string{"window.StaggerNone", "window.StaggerRandom", "window.StaggerNatural"}[s]
 }
@@ -32,17 +33,21 @@ type TumblingAssigner struct {
 	clock
 }
 
-// Tumbling returns event-time windows [n·size, (n+1)·size).
+// Tumbling returns event-time windows [n·size, (n+1)·size). size is at least 1 ms and whole
+// milliseconds.
 func Tumbling(size time.Duration) TumblingAssigner { return TumblingAssigner{size: size} }
 
-// Offset moves the start of all windows by d. Days in UTC+8 are
-// Tumbling(24*time.Hour).Offset(-8*time.Hour).
+// Offset moves the start of all windows by d, which may be negative and is shorter than the
+// size. Days in UTC+8 are Tumbling(24*time.Hour).Offset(-8*time.Hour); for time zones with
+// daylight saving see Days.
 func (a TumblingAssigner) Offset(d time.Duration) TumblingAssigner { a.offset = d; return a }
 
-// Stagger shifts each subtask's windows; see Pin.
+// Stagger shifts each subtask's windows, which the subtask then keeps until it ends. The
+// default is StaggerNone.
 func (a TumblingAssigner) Stagger(s Stagger) TumblingAssigner { a.stagger = s; return a }
 
-// ProcessingTime assigns by the wall clock at arrival.
+// ProcessingTime returns the assigner of the same windows in processing time: records are
+// assigned by the wall clock at their arrival, and nothing is ever late (spec windows 1.3, 2.2).
 func (a TumblingAssigner) ProcessingTime() TumblingAssigner { a.processing = true; return a }
 
 // Pin returns the assigner that one subtask uses from its first record on: now is
@@ -101,6 +106,7 @@ func (a TumblingAssigner) Validate() error {
 	return checkOffset("window.Tumbling", a.offset, "size", a.size)
 }
 
+// String implements Assigner.
 func (a TumblingAssigner) String() string {
 	s := fmt.Sprintf("window.Tumbling(%v)%s", a.size, offsetSuffix(a.offset))
 	if a.stagger != StaggerNone {
