@@ -3,6 +3,7 @@ package job
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/graph"
@@ -62,6 +63,11 @@ func (r *run) restoreNodes(t *runningTask, cfg *task.Config) error {
 			cfg.Nodes[i].Runtime.CommitUpTo = r.restored.commitUpTo(r.job.options.Checkpoints.CommitLater)
 		}
 	}
+	for _, e := range t.vertex.Chained {
+		i := slices.Index(t.vertex.Nodes, e.To)
+		cfg.Nodes[i].Restored.Name = edgeName(e)
+		cfg.Nodes[i].Restored.Store, _ = e.NewStore(e.To.MaxParallelism) // else none have been stored
+	}
 	cfg.Opened = func() error {
 		for i := range cfg.Nodes {
 			if err := r.restored.checkClaimed(&cfg.Nodes[i].Runtime); err != nil {
@@ -75,8 +81,12 @@ func (r *run) restoreNodes(t *runningTask, cfg *task.Config) error {
 
 // inputEdges describes the network edges into a vertex for one subtask.
 func (r *run) inputEdges(v *graph.Vertex) (edges []task.InputEdge, err error) {
+	names := map[string]int{}
 	for _, e := range v.Inputs {
-		edge := task.InputEdge{Name: fmt.Sprintf("%d/%s/%s", e.Input, e.From.StateID(), e.Output), Input: e.Input}
+		edge := task.InputEdge{Name: edgeName(e.Edge), Input: e.Input}
+		if names[edge.Name]++; names[edge.Name] > 1 { // a union of a stream with itself
+			edge.Name += fmt.Sprint("/", names[edge.Name])
+		}
 		if e.Partitioning != graph.Broadcast {
 			if edge.Store, err = e.NewStore(e.To.MaxParallelism); err != nil {
 				edge.Store = nil
@@ -89,6 +99,10 @@ func (r *run) inputEdges(v *graph.Vertex) (edges []task.InputEdge, err error) {
 		edges = append(edges, edge)
 	}
 	return edges, nil
+}
+
+func edgeName(e *graph.Edge) string {
+	return fmt.Sprintf("%d/%s/%s", e.Input, e.From.StateID(), e.Output)
 }
 
 // inbox is the receiving end of one subtask, with the place of each channel.

@@ -75,6 +75,20 @@ type edge struct {
 	copy   func(exchange.Payload) exchange.Payload
 	to     *link
 	writer exchange.Writer
+	// floor is as output's, for a link that had event time of its own.
+	floor int64
+}
+
+// edgeTo returns the edge into a link that is not the head.
+func (c *chain) edgeTo(to *link) *edge {
+	for _, l := range c.links {
+		for _, e := range l.output.all {
+			if e.to == to {
+				return e
+			}
+		}
+	}
+	return nil
 }
 
 func (e *edge) send(p exchange.Payload) error {
@@ -86,6 +100,9 @@ func (e *edge) send(p exchange.Payload) error {
 
 // Watermark implements progress.Output for what passes the gate.
 func (e *edge) Watermark(t int64) error {
+	if t < e.floor {
+		return nil
+	}
 	if e.writer != nil {
 		return e.writer.Broadcast(exchange.Message{Kind: exchange.Watermark, Time: t})
 	}

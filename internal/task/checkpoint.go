@@ -314,52 +314,42 @@ func (t *Task) writeEventTime(w snapshot.Writer) error {
 	return errors.Join(p.Append(0, entry), p.Close())
 }
 
-// restoreEventTime is called when the operators are open and before any input. With
-// another parallelism the lowest watermark of all subtasks is taken.
-func (t *Task) restoreEventTime() error {
-	head := t.chain.links[0]
-	var p snapshot.PartReader
-	for i, l := range t.chain.links {
-		if l.rt.Restored == nil {
-			continue
-		}
-		// An operator that was a head and is chained now follows the new head.
-		if part, ok := l.rt.Restored.Part(eventTimePart); ok && i == 0 {
-			p = part
-		}
-	}
+// restoreEventTime returns the watermarks that a link had, nil if there are none. With
+// another parallelism the lowest ones of all subtasks are taken.
+func (t *Task) restoreEventTime(i int) (times []int64, err error) {
+	l, p := t.chain.links[i], t.restored[i].eventTime
 	if p == nil {
-		return nil
+		return nil, nil
 	}
-	want := 1
-	if t.input != nil {
-		want += len(t.input.valves)
+	want := 2
+	if i == 0 && t.input == nil {
+		want = 1
+	} else if i == 0 {
+		want = 1 + len(t.input.valves)
 	}
 	var bySubtask [][]int64
 	for e, err := range p.Entries() {
 		if err != nil {
-			return head.rt.WithName(err)
+			return nil, l.rt.WithName(err)
 		}
 		times, err := decodeEventTime(e.Data, want)
 		if err != nil {
-			return head.rt.WithName(err)
+			return nil, l.rt.WithName(err)
 		}
 		bySubtask = append(bySubtask, times)
 	}
-	if len(bySubtask) == 0 {
-		return nil
+	if len(bySubtask) == l.rt.Parallelism {
+		return bySubtask[l.rt.Subtask], nil
 	}
-	times := bySubtask[0]
-	if len(bySubtask) == head.rt.Parallelism {
-		times = bySubtask[head.rt.Subtask]
-	} else {
-		for _, other := range bySubtask[1:] {
-			for i := range times {
-				times[i] = min(times[i], other[i])
-			}
+	for _, other := range bySubtask {
+		if times == nil {
+			times = other
+		}
+		for i := range times {
+			times[i] = min(times[i], other[i])
 		}
 	}
-	return t.resume(times)
+	return times, nil
 }
 
 func decodeEventTime(data []byte, want int) ([]int64, error) {
@@ -374,23 +364,27 @@ func decodeEventTime(data []byte, want int) ([]int64, error) {
 	return times, nil
 }
 
-// resume makes times the task's event time and tells the operators.
-func (t *Task) resume(times []int64) error {
+// resume makes times a link's event time and tells the operators.
+func (t *Task) resume(i int, times []int64) error {
+	if i == 0 && t.input != nil {
+		t.input.restore(times[0], times[1:])
+	}
 	if times[0] == eventtime.MinTimestamp {
-		if t.input != nil {
-			t.input.restore(times[0], times[1:])
-		}
 		return nil
 	}
 	for _, l := range t.chain.links {
 		l.rt.Resuming = true
 		defer func() { l.rt.Resuming = false }()
 	}
-	head := t.chain.links[0]
-	if t.input == nil {
-		head.output.floor = times[0]
-		return head.output.Watermark(times[0])
+	l := t.chain.links[i]
+	switch {
+	case i > 0:
+		e := t.chain.edgeTo(l)
+		e.floor = times[0]
+		return e.gate.Watermark(times[0])
+	case t.input == nil:
+		l.output.floor = times[0]
+		return l.output.Watermark(times[0])
 	}
-	t.input.restore(times[0], times[1:])
-	return t.chain.watermark(head, times[0])
+	return t.chain.watermark(l, times[0])
 }

@@ -28,6 +28,9 @@ type Node struct {
 	// Runtime describes the operator; the task adds its clock and context.
 	Runtime operator.Runtime
 	Outputs []Output
+	// Restored is the edge into a node that is not the head: when the checkpoint was
+	// taken it may have been one between tasks.
+	Restored InputEdge
 }
 
 // Output is one edge behind a node.
@@ -91,8 +94,8 @@ type Task struct {
 	// is. awaited is the barrier that the clock has been set for.
 	recording *recording
 	awaited   *exchange.Barrier
-	// inFlight is what the checkpoint has of records that a barrier overtook.
-	inFlight []restoredEdge
+	// restored is what each link goes on from.
+	restored []restoredLink
 	// announced delivers when a barrier is in the inbox.
 	announced <-chan struct{}
 }
@@ -145,7 +148,7 @@ func (t *Task) build() {
 	for i, n := range cfg.Nodes {
 		out := &t.chain.links[i].output
 		for _, o := range n.Outputs {
-			e := &edge{chain: &t.chain, copy: o.Copy, writer: o.Writer}
+			e := &edge{chain: &t.chain, copy: o.Copy, writer: o.Writer, floor: eventtime.MinTimestamp}
 			e.gate = progress.NewGate(e)
 			if o.Writer != nil {
 				t.writers = append(t.writers, o.Writer)
@@ -169,6 +172,9 @@ func (t *Task) build() {
 		return
 	}
 	t.input = newInput(cfg.Inbox, cfg.Logical, &head{&t.chain}, cfg.Nodes[0].Runtime.Metrics.InputWatermarks)
+	if t.canOvertake() {
+		t.announced = cfg.Inbox.Barrier()
+	}
 }
 
 // head passes what comes out of the valves to the first operator.
@@ -239,16 +245,13 @@ func (t *Task) Run() (err error) {
 	if err := t.open(); err != nil {
 		return err
 	}
-	if err := t.restoreEventTime(); err != nil {
-		return err
-	}
-	t.claimInFlight()
+	t.claimRestored()
 	if t.cfg.Opened != nil {
 		if err := t.cfg.Opened(); err != nil {
 			return err
 		}
 	}
-	if err := t.processInFlight(); err != nil {
+	if err := t.goOn(); err != nil {
 		return err
 	}
 	run := t.runInput

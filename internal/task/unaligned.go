@@ -2,6 +2,7 @@ package task
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/lowwater/lowwater/internal/exchange"
@@ -184,20 +185,11 @@ func (t *Task) endRecording(err error) {
 	close(r.done)
 }
 
-// claimInFlight finds what the checkpoint has of the records that a barrier overtook.
-func (t *Task) claimInFlight() {
-	r := t.chain.links[0].rt.Restored
-	if r == nil {
-		return
-	}
-	for _, e := range t.cfg.Edges {
-		if e.Store == nil {
-			continue
-		}
-		if p, ok := r.Part(inFlightPart + e.Name); ok {
-			t.inFlight = append(t.inFlight, restoredEdge{e, p})
-		}
-	}
+// restoredLink is what a link has to go on from: as a head it had event time of its own,
+// and may have had records that a barrier overtook.
+type restoredLink struct {
+	eventTime snapshot.PartReader
+	inFlight  []restoredEdge
 }
 
 // restoredEdge is an edge with records to process before anything else.
@@ -206,16 +198,55 @@ type restoredEdge struct {
 	part snapshot.PartReader
 }
 
-func (t *Task) processInFlight() error {
-	head := t.chain.links[0]
-	for _, r := range t.inFlight {
-		err := r.edge.Store.Read(r.part, func(p exchange.Payload) error {
-			return t.chain.process(head, r.edge.Input, p)
-		})
-		if err != nil {
-			return head.rt.WithName(err)
+// claimRestored finds what the checkpoint has for the task besides operators' state.
+func (t *Task) claimRestored() {
+	t.restored = make([]restoredLink, len(t.chain.links))
+	for i, l := range t.chain.links {
+		r := l.rt.Restored
+		if r == nil {
+			continue
+		}
+		edges := t.cfg.Edges
+		if i > 0 {
+			edges = []InputEdge{t.cfg.Nodes[i].Restored}
+		}
+		to := &t.restored[i]
+		if p, ok := r.Part(eventTimePart); ok {
+			to.eventTime = p
+		}
+		for _, e := range edges {
+			if e.Store == nil {
+				continue
+			}
+			if p, ok := r.Part(inFlightPart + e.Name); ok {
+				to.inFlight = append(to.inFlight, restoredEdge{e, p})
+			}
 		}
 	}
-	t.inFlight = nil
+}
+
+// goOn brings the task to where it was: the last link first, because what it had yet to
+// process came before what those ahead of it send.
+func (t *Task) goOn() error {
+	for i, l := range slices.Backward(t.chain.links) {
+		times, err := t.restoreEventTime(i)
+		if err != nil {
+			return err
+		}
+		if times != nil {
+			if err := t.resume(i, times); err != nil {
+				return err
+			}
+		}
+		for _, r := range t.restored[i].inFlight {
+			err := r.edge.Store.Read(r.part, func(p exchange.Payload) error {
+				return t.chain.process(l, r.edge.Input, p)
+			})
+			if err != nil {
+				return l.rt.WithName(err)
+			}
+		}
+	}
+	t.restored = nil
 	return nil
 }
