@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -169,6 +170,29 @@ func TestSpan(t *testing.T) {
 	for millis, want := range tests {
 		if got := span(millis); got != want {
 			t.Errorf("span(%d) = %q, want %q", millis, got, want)
+		}
+	}
+}
+
+// TestTopKeepsToItsLines: a name or an error cannot move the cursor, colour what follows or
+// begin a line.
+func TestTopKeepsToItsLines(t *testing.T) {
+	const evil = "a\x1b[31mb\nc\x1b]0;d\x07e\u202ef\u009bg\xff"
+	f := stalledFrame()
+	f.title, f.answer, f.path, f.failure = evil, evil, evil, evil
+	for _, rows := range [][][]string{f.vertices, f.splits} {
+		for i := range rows {
+			rows[i] = slices.Clone(rows[i])
+			for j := range rows[i] {
+				rows[i][j] = evil
+			}
+		}
+	}
+	for _, width := range []int{20, 110} {
+		for _, l := range f.lines(width, 0) {
+			if bad := strings.IndexFunc(l.text, func(r rune) bool { return !unicode.IsPrint(r) }); bad >= 0 {
+				t.Errorf("%q has something else than text at %d", l.text, bad)
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/lowwater/lowwater/internal/why"
@@ -371,7 +372,7 @@ func table(head []string, rows [][]string, marked []bool, right, width int) []li
 	widths := make([]int, len(head))
 	for _, row := range append([][]string{head}, rows...) {
 		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			widths[i] = max(widths[i], utf8.RuneCountInString(harmless(cell)))
 		}
 	}
 	rest := 0
@@ -407,8 +408,23 @@ func table(head []string, rows [][]string, marked []bool, right, width int) []li
 	return out
 }
 
+// harmless keeps a text to its line, and drops what a terminal would take for more than
+// text: names and errors come from elsewhere.
+func harmless(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return -1
+	}, s)
+}
+
 // cut shortens a text to width.
 func cut(s string, width int) string {
+	s = harmless(s)
 	if utf8.RuneCountInString(s) <= width {
 		return s
 	}
@@ -418,7 +434,7 @@ func cut(s string, width int) string {
 // wrapAt breaks a text into lines of at most width, longer words excepted.
 func wrapAt(text string, width int) []string {
 	var out []string
-	for _, word := range strings.Fields(text) {
+	for _, word := range strings.Fields(harmless(text)) {
 		if n := len(out); n > 0 && utf8.RuneCountInString(out[n-1])+1+utf8.RuneCountInString(word) <= width {
 			out[n-1] += " " + word
 		} else {
