@@ -62,7 +62,7 @@ func SASL(mechanisms ...sasl.Mechanism) Option {
 }
 
 // StartupTimeout bounds how long the start of a job waits for Kafka. Default
-// 10 s. A job that has started waits for as long as Kafka is away.
+// 10 s; d must be positive. A job that has started waits for as long as Kafka is away.
 func StartupTimeout(d time.Duration) Option {
 	return option(func(c *clientConfig) { c.startupTimeout = d })
 }

@@ -53,8 +53,8 @@ func Delivery(g Guarantee) SinkOption {
 // finds under its prefix, which makes a job that is still running under it fail. A sink that
 // is ExactlyOnce no longer and keeps the prefix still cleans up.
 //
-// Transactional ids are prefix-subtask-number, with few numbers per subtask. The job's
-// user needs WRITE and DESCRIBE on them.
+// Transactional ids are prefix-subtask-number, with few numbers per subtask; the prefix has
+// at most 1024 bytes. The job's user needs WRITE and DESCRIBE on them.
 func TransactionalIDPrefix(prefix string) SinkOption {
 	return sinkOption(func(c *sinkConfig) { c.transactionalIDPrefix = prefix })
 }
@@ -64,7 +64,8 @@ func TransactionalIDPrefix(prefix string) SinkOption {
 // checkpoints, the time one takes, and the longest time that the job may be down.
 // Default 15 minutes, which is the most that brokers allow unless their
 // transaction.max.timeout.ms is raised. A job that is killed and not started again holds
-// up readers of committed records for as long.
+// up readers of committed records for as long. d is at least 1 s; one above the brokers' limit
+// fails the job.
 func TransactionTimeout(d time.Duration) SinkOption {
 	return sinkOption(func(c *sinkConfig) { c.transactionTimeout = d })
 }
@@ -77,15 +78,15 @@ func IgnoreLostTransactions() SinkOption {
 }
 
 // MaxBufferedBytes bounds the keys, values and headers that one subtask has
-// written and Kafka has not acknowledged. Default 32 MiB. A subtask that
-// reaches the bound waits, which holds the job back.
+// written and Kafka has not acknowledged. Default 32 MiB; n is at least 1 MiB. A
+// subtask that reaches the bound waits, which holds the job back.
 func MaxBufferedBytes(n int) SinkOption {
 	return sinkOption(func(c *sinkConfig) { c.maxBufferedBytes = n })
 }
 
 // DeliveryTimeout bounds how long a record may wait for its acknowledgement
 // before the job fails, give or take a second. Default 2 minutes, as in Kafka's
-// own producer.
+// own producer; d is at least 1 s.
 func DeliveryTimeout(d time.Duration) SinkOption {
 	return sinkOption(func(c *sinkConfig) { c.deliveryTimeout = d })
 }

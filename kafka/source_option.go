@@ -27,6 +27,7 @@ const (
 	ToDeadLetters
 )
 
+// String returns the name of the constant.
 func (p DecodeErrorPolicy) String() string {
 	switch p {
 	case FailJob:
@@ -50,7 +51,7 @@ func Topics(topics ...string) SourceOption {
 }
 
 // TopicPattern reads all topics whose whole name matches a regular expression
-// (Go's syntax), except Kafka's internal ones.
+// (Go's syntax), except Kafka's internal ones. It excludes Topics.
 func TopicPattern(expr string) SourceOption {
 	return sourceOption(func(c *sourceConfig) { c.pattern = expr })
 }
@@ -95,8 +96,9 @@ func OnDecodeError(policy DecodeErrorPolicy) SourceOption {
 }
 
 // DiscoveryInterval sets how often to look for new partitions and, with
-// TopicPattern, new topics. 0 switches it off. Default 5 minutes, as in Flink;
-// a bounded source does not look again.
+// TopicPattern, new topics. 0 switches it off; d must not be negative. Default 5
+// minutes, as in Flink (spec watermarks 5.15). A bounded source does not look again,
+// and does not take the option with more than 0.
 func DiscoveryInterval(d time.Duration) SourceOption {
 	return sourceOption(func(c *sourceConfig) { c.discovery, c.discoverySet = d, true })
 }
@@ -104,19 +106,20 @@ func DiscoveryInterval(d time.Duration) SourceOption {
 // FetchMaxBytes bounds the bytes of one answer of a broker, as they are sent:
 // compressed batches take more room here. Default 16 MiB. A reader whose job is
 // slower than Kafka holds three answers per broker: one being worked on, one
-// waiting, one in the client. Then it stops fetching.
+// waiting, one in the client. Then it stops fetching. n is at least 1024.
 func FetchMaxBytes(n int32) SourceOption {
 	return sourceOption(func(c *sourceConfig) { c.fetchMaxBytes = n })
 }
 
 // FetchMaxPartitionBytes bounds the bytes of one partition in one answer of a
-// broker. Default 1 MiB. A larger batch is still read.
+// broker. Default 1 MiB; n is at least 1024. A larger batch is still read.
 func FetchMaxPartitionBytes(n int32) SourceOption {
 	return sourceOption(func(c *sourceConfig) { c.fetchMaxPartitionBytes = n })
 }
 
 // FetchMaxWait bounds how long a broker waits for data before it answers, and
-// so how long a resumed or new partition waits to be read. Default 500 ms.
+// so how long a resumed or new partition waits to be read. Default 500 ms; d must be
+// positive.
 func FetchMaxWait(d time.Duration) SourceOption {
 	return sourceOption(func(c *sourceConfig) { c.fetchMaxWait = d })
 }

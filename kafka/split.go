@@ -27,6 +27,7 @@ func (s Split) ID() string { return partition{s.Topic, s.Partition}.String() }
 // TopicPartition implements connector.PartitionSplit.
 func (s Split) TopicPartition() (topic string, partition int32) { return s.Topic, s.Partition }
 
+// String returns the partition and its offsets.
 func (s Split) String() string {
 	stop := "no stop"
 	if s.Bounded {

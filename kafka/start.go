@@ -67,6 +67,7 @@ func Offsets(offsets map[string]map[int32]int64) Start {
 	return s
 }
 
+// String returns it in words, such as "the earliest offsets".
 func (s Start) String() string {
 	switch s.kind {
 	case startEarliest:
