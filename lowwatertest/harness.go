@@ -64,7 +64,9 @@ func (h *Harness) Output[T any](stream *lowwater.DataStream[T]) *Output[T] {
 	return out
 }
 
-// Advance lets d of processing time pass, with all timers that are due in it.
+// Advance lets d of processing time pass, with all timers that are due in it. A
+// processing-time timer for t fires when the clock has passed t, 1 ms later (spec windows
+// 4).
 func (h *Harness) Advance(d time.Duration) {
 	h.t.Helper()
 	h.run()
@@ -79,7 +81,8 @@ func (h *Harness) Status() lowwater.JobStatus {
 	return h.job.Status()
 }
 
-// Err returns the error that ended the part, nil if there is none.
+// Err returns the error that ended the part, nil if there is none. The test then does not
+// fail for it.
 func (h *Harness) Err() error {
 	if h.job == nil {
 		return nil

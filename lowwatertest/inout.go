@@ -14,7 +14,8 @@ import (
 // Element is a record with its event time in milliseconds since the epoch,
 // eventtime.MinTimestamp for none.
 type Element[T any] struct {
-	Value     T
+	Value T
+	// Timestamp is in milliseconds since the epoch.
 	Timestamp int64
 }
 
@@ -36,7 +37,7 @@ func (in *Input[T]) Push(value T, timestamp int64) {
 	in.PushAll(Element[T]{value, timestamp})
 }
 
-// PushAll sends records in one batch.
+// PushAll sends records in one batch, or in several of connector.BatchSize.
 func (in *Input[T]) PushAll(elements ...Element[T]) {
 	in.h.t.Helper()
 	in.do(func(out connector.ReaderOutput[T]) (connector.PollStatus, error) {
@@ -72,7 +73,8 @@ func (in *Input[T]) Active() {
 }
 
 // End ends the input, as the end of a bounded source: with the largest watermark, which
-// fires all event-time windows once all inputs have ended.
+// fires all event-time windows once all inputs have ended. Using the input after that fails
+// the test.
 func (in *Input[T]) End() {
 	in.h.t.Helper()
 	in.do(func(connector.ReaderOutput[T]) (connector.PollStatus, error) {
@@ -218,7 +220,8 @@ type Output[T any] struct {
 	watermark int64
 }
 
-// Take returns the records that came since the last Take.
+// Take returns the records that came since the last Take or TakeValues, nil if there are
+// none.
 func (o *Output[T]) Take() []Element[T] {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 
 // Record is a record to append to a topic; see [JSON] and [Text].
 type Record struct {
+	// Partition is the number of an existing partition, from 0.
 	Partition int
 	// Timestamp is the record's own, zero for the virtual now.
 	Timestamp time.Time
@@ -18,7 +19,8 @@ type Record struct {
 	err error // of JSON, told by Produce, which has a test to fail
 }
 
-// JSON returns a record with a value as JSON.
+// JSON returns a record with a value as JSON, the members of maps in order. A value that
+// JSON cannot hold fails the test when the record is produced.
 func JSON(partition int, value any) Record {
 	text, err := json.Marshal(value, json.Deterministic(true))
 	return Record{Partition: partition, Value: text, err: err}
@@ -29,7 +31,7 @@ func Text(partition int, value string) Record {
 	return Record{Partition: partition, Value: []byte(value)}
 }
 
-// At returns the record with a timestamp.
+// At returns the record with a timestamp, which Kafka keeps in milliseconds.
 func (r Record) At(t time.Time) Record { r.Timestamp = t; return r }
 
 // WithKey returns the record with a key.
@@ -43,11 +45,13 @@ func (r Record) stored() kafkatest.Record {
 	return out
 }
 
-// Stored is a record of a topic.
+// Stored is a record of a topic, as [Kafka.Read] returns it.
 type Stored struct {
 	Partition int
 	Offset    int64
+	// Timestamp is in whole milliseconds.
 	Timestamp time.Time
-	Key       string
-	Value     string
+	// Key and Value are empty for null.
+	Key   string
+	Value string
 }
