@@ -233,7 +233,8 @@ func blind(v *view) []string {
 	if !m.SplitGauges {
 		all = append(all, "No gauges of single splits (Flink from 2.1 on): which partition of a subtask holds is inferred.")
 	}
-	if !m.KafkaOffsets {
+	// A job may tell how much is still to be read, too.
+	if !m.KafkaOffsets && !slices.ContainsFunc(v.now.Splits, func(sp Split) bool { return sp.lag().OK }) {
 		all = append(all, "No offsets from Kafka: a silent partition and a reader that stopped look the same.")
 	}
 	if !m.KafkaRecords {

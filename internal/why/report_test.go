@@ -195,3 +195,19 @@ func TestNamesDoNotSteerTheTerminal(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 }
+
+// TestOffsetsThatTheJobTells: a lag that is shown is not said to be unknown.
+func TestOffsetsThatTheJobTells(t *testing.T) {
+	e := healthyEvidence(t)
+	e.Means.KafkaOffsets = false
+	says := func() bool { return strings.Contains(strings.Join(Diagnose(e).Blind, " "), "No offsets") }
+	if says() {
+		t.Errorf("offsets are known: %q", Diagnose(e).Blind)
+	}
+	eachSplit(e, func(sp *Split) {
+		sp.Lag, sp.EndOffset, sp.PositionOffset = Known[int64]{}, Known[int64]{}, Known[int64]{}
+	})
+	if !says() {
+		t.Errorf("offsets are unknown: %q", Diagnose(e).Blind)
+	}
+}
