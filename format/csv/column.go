@@ -171,8 +171,11 @@ func textOf(t reflect.Type) (text, bool) {
 
 // wrong says what is wrong with the text of a number, without the function that found it.
 func wrong(err error) error {
+	if err == nil {
+		return nil
+	}
 	var number *strconv.NumError
-	if err != nil && errors.As(err, &number) {
+	if errors.As(err, &number) {
 		return fmt.Errorf("%.64q: %w", number.Num, number.Err)
 	}
 	return err

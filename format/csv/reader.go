@@ -106,11 +106,11 @@ func (r *reader[T]) Next(into *T) error {
 	r.window.keep = r.start
 	line, err := r.csv.Read()
 	r.position = r.base + r.csv.InputOffset()
-	var wrong *stdcsv.ParseError
-	switch {
-	case errors.As(err, &wrong):
-		return r.reject(wrong.Err)
-	case err != nil:
+	if err != nil {
+		var wrong *stdcsv.ParseError
+		if errors.As(err, &wrong) {
+			return r.reject(wrong.Err)
+		}
 		return err
 	}
 	root := reflect.ValueOf(into).Elem()
