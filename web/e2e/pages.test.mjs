@@ -28,6 +28,17 @@ describe("pages", () => {
     await page.getByRole("heading", { name: /orders per minute/ }).waitFor();
   });
 
+  test("the head tells of restarts, and leads to what failed", async (t) => {
+    const page = await open(t, browser, job);
+    await page.getByRole("link", { name: "2 restarts" }).click();
+    await page.waitForURL(/\/exceptions$/);
+    const calm = await startMock(0, { restarts: 0 });
+    const other = await open(t, browser, `${calm.url}/#/jobs/${stuckJob}`);
+    t.after(calm.close);
+    await other.locator(".head").getByText("parallelism 2").waitFor();
+    assert.equal(await other.getByText(/restart/).count(), 0);
+  });
+
   test("the graph shows the path from the silent split", async (t) => {
     const page = await open(t, browser, job);
     const held = page.locator("[data-holds]");

@@ -20,7 +20,7 @@ const sink = "33333333333333333333333333333333";
 const returns = "44444444444444444444444444444444";
 
 /** story computes everything from the time since the mock was started. */
-function story(born) {
+function story(born, options) {
   const now = Date.now();
   const started = born - 25 * minute;
   const quietSince = born - 7 * minute - 12_000;
@@ -53,7 +53,7 @@ function story(born) {
     };
   };
   const graph = {
-    jid: stuckJob, name: "orders per minute", state: "RUNNING", now, startTime: started, parallelism: 2,
+    jid: stuckJob, name: "orders per minute", state: "RUNNING", now, startTime: started, restarts: options.restarts ?? 2, parallelism: 2,
     vertices: [
       vertex(source, "Source: orders -> Filter", "source", orders, [], [{ name: "Source: orders", uid: "orders", kind: "source" }, { name: "Filter", uid: "", kind: "other" }]),
       vertex(returns, "Source: returns", "source", back, [], [{ name: "Source: returns", uid: "returns", kind: "source" }]),
@@ -179,7 +179,8 @@ const types = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", "
 
 /**
  * startMock serves dist and the stories on a port of 127.0.0.1, 0 for any.
- * options: token, which requests must have; checkpoints, false for a job without.
+ * options: token, which requests must have; checkpoints, false for a job without; restarts,
+ * how many the job had.
  */
 export async function startMock(port = 0, options = {}) {
   const born = Date.now();
@@ -204,7 +205,7 @@ export async function startMock(port = 0, options = {}) {
     if (request.method !== "GET") {
       return json(202, { "request-id": "1" });
     }
-    const body = api(url.pathname, url.searchParams, story(born), options);
+    const body = api(url.pathname, url.searchParams, story(born, options), options);
     return body ? json(200, body) : json(404, { errors: [`Unable to load requested file ${url.pathname}.`] });
   });
   await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));

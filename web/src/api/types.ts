@@ -149,6 +149,8 @@ export interface Graph {
   state: JobState;
   now: number;
   startTime: number;
+  /** How often the job has been started again after a failure. */
+  restarts: number;
   parallelism: number;
   vertices: Vertex[];
   holder: Holder | null;

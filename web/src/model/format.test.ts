@@ -81,6 +81,7 @@ test.each([
   ["gap_ms", 432_000, ["gap", "7 min 12 s"]],
   ["held_watermark_ms", new Date(2026, 0, 2, 3, 4, 5).getTime(), ["held watermark", "03:04:05.000"]],
   ["output_watermark", -(2 ** 63), ["output watermark", "none"]],
+  ["pace_ms_per_s", 295, ["pace", "295 ms each second"]],
   ["open_windows", 1234, ["open windows", "1\u202f234"]],
 ] as const)("numberText(%s, %d)", (name, value, want) => expect(numberText(name, value, new Date(2026, 0, 2).getTime())).toEqual(want));
 

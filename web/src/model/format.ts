@@ -135,6 +135,9 @@ export function share(msPerSecond: number): number {
 
 /** numberText is a number of a diagnosis: its name for people, and its value with a unit. */
 export function numberText(name: string, value: number, now: number): [name: string, value: string] {
+  if (name.endsWith("_ms_per_s")) {
+    return [name.slice(0, -"_ms_per_s".length).replaceAll("_", " "), `${duration(value)} each second`];
+  }
   const unit = name.endsWith("_ms");
   const label = (unit ? name.slice(0, -3) : name).replaceAll("_", " ");
   if (Math.abs(value) > 8.64e15) {

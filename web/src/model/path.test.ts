@@ -42,6 +42,7 @@ const graph = (more: Partial<Graph> = {}): Graph => ({
   state: "RUNNING",
   now,
   startTime: 0,
+  restarts: 0,
   parallelism: 2,
   vertices: [vertex("sink", ["join"], 1), vertex("join", ["orders", "returns"]), vertex("orders", []), vertex("returns", [])],
   holder,

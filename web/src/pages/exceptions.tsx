@@ -34,6 +34,7 @@ function Exception(props: { entry: ExceptionEntry; now: number; open: boolean })
   const { entry } = props;
   const first = entry.stacktrace.split("\n")[0] || entry.exceptionName;
   const concurrent = entry.concurrentExceptions ?? [];
+  const more = entry.stacktrace !== first || concurrent.length > 0;
   return (
     <li>
       <p class="bad-text">
@@ -44,16 +45,18 @@ function Exception(props: { entry: ExceptionEntry; now: number; open: boolean })
         {entry.taskName && <> · {entry.taskName}</>}
         {entry.endpoint && <> · {entry.endpoint}</>}
       </p>
-      <details open={props.open}>
-        <summary>Details</summary>
-        <pre tabIndex={0}>{entry.stacktrace}</pre>
-        {concurrent.map((c, i) => (
-          <pre key={i} tabIndex={0}>
-            {c.taskName ? `${c.taskName}: ` : ""}
-            {c.stacktrace}
-          </pre>
-        ))}
-      </details>
+      {more && (
+        <details open={props.open}>
+          <summary>Details</summary>
+          <pre tabIndex={0}>{entry.stacktrace}</pre>
+          {concurrent.map((c, i) => (
+            <pre key={i} tabIndex={0}>
+              {c.taskName ? `${c.taskName}: ` : ""}
+              {c.stacktrace}
+            </pre>
+          ))}
+        </details>
+      )}
     </li>
   );
 }

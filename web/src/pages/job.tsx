@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { cancelJob, stopJob } from "../api/client";
 import { missing, useResource } from "../api/live";
 import type { FlinkConfig, Graph, Plan, Splits, Why } from "../api/types";
-import { clock, count, duration } from "../model/format";
+import { clock, count, duration, plural } from "../model/format";
 import { answer, finalState, healthy, heldPath, inOrder, type HeldPath } from "../model/path";
 import { jobHref, tabs, type Tab } from "../router";
 import { Empty, StatePill } from "../ui/parts";
@@ -151,6 +151,14 @@ function Head(props: { graph: Graph }) {
             <>
               started {clock(graph.startTime, graph.now)}
               {!finalState(graph.state) && <>, {duration(graph.now - graph.startTime)} ago</>} ·{" "}
+            </>
+          )}
+          {graph.restarts > 0 && (
+            <>
+              <a href={jobHref(graph.jid, "exceptions")}>
+                {plural(graph.restarts, "restart")}
+              </a>{" "}
+              ·{" "}
             </>
           )}
           parallelism {graph.parallelism} · <code>{graph.jid}</code>
