@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/lowwater/lowwater/web"
 )
@@ -27,6 +28,10 @@ func (c *Config) validate() error {
 		if u, err := url.Parse(origin); err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" {
 			return fmt.Errorf("REST server: allowed origin %q: must be scheme://host or scheme://host:port", origin)
 		}
+	}
+	if strings.TrimSpace(c.Token) != c.Token || strings.ContainsFunc(c.Token, unicode.IsControl) {
+		// No header can bring it. The message does not repeat it.
+		return errors.New("REST server: the token begins or ends with white space, or has a control character: was it read with the end of its line?")
 	}
 	if !isLoopback(host) && c.Token == "" && c.CertFile == "" {
 		return fmt.Errorf("REST server: refusing to listen on %s: whoever reaches that address could see and cancel jobs. "+
@@ -66,9 +71,11 @@ func (c *Config) guard(next http.Handler) http.Handler {
 			refuse(w, http.StatusForbidden, fmt.Sprintf("The host %q is not this machine's: use localhost or 127.0.0.1.", hostOf(r)))
 			return
 		}
+		if len(c.AllowedOrigins) > 0 {
+			header.Add("Vary", "Origin") // a cache must not give the answer for one to another
+		}
 		if origin := r.Header.Get("Origin"); origin != "" && slices.Contains(c.AllowedOrigins, origin) {
 			header.Set("Access-Control-Allow-Origin", origin)
-			header.Add("Vary", "Origin")
 			if r.Method == http.MethodOptions {
 				header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
 				header.Set("Access-Control-Allow-Methods", "GET, POST, PATCH")
@@ -117,8 +124,8 @@ func isPage(r *http.Request) bool {
 // authorized reports whether r brings the token: as a bearer token or, for
 // clients that only know Basic, as the password of any user.
 func authorized(r *http.Request, token [sha256.Size]byte) bool {
-	brought, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
+	scheme, brought, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") { // in which the case does not matter
 		_, brought, ok = r.BasicAuth()
 	}
 	sum := sha256.Sum256([]byte(brought)) // of one length whatever was brought

@@ -70,6 +70,8 @@ func TestRefusedSettings(t *testing.T) {
 		"all IPv6 interfaces": {rest.Config{Addr: "[::]:0"}, "refusing to listen"},
 		"another machine's":   {rest.Config{Addr: "192.0.2.1:0"}, "or set a token, or TLS"},
 		"a name":              {rest.Config{Addr: "jobs.example.com:0"}, "refusing to listen"},
+		"a token with a line": {rest.Config{Addr: "127.0.0.1:0", Token: "open sesame\n"}, "was it read with the end of its line?"},
+		"a token in pieces":   {rest.Config{Addr: "127.0.0.1:0", Token: "open\x00sesame"}, "control character"},
 		"no port":             {rest.Config{Addr: "127.0.0.1"}, "must be host:port"},
 		"a key alone":         {rest.Config{Addr: "127.0.0.1:0", KeyFile: key}, "both a certificate file and a key file"},
 		"a missing file":      {rest.Config{Addr: "127.0.0.1:0", CertFile: cert, KeyFile: key + "x"}, "TLS certificate or key"},
@@ -178,6 +180,7 @@ func TestWhoMayAsk(t *testing.T) {
 		{"with an empty token", "GET", tokenURL + "/jobs", []string{"Authorization", "Bearer "}, 401},
 		{"with the token in another scheme", "GET", tokenURL + "/jobs", []string{"Authorization", "open sesame"}, 401},
 		{"with the token", "GET", tokenURL + "/jobs", []string{"Authorization", "Bearer open sesame"}, 200},
+		{"with the token, its scheme in small letters", "GET", tokenURL + "/jobs", []string{"Authorization", "bearer open sesame"}, 200},
 		{"with the token as a password", "GET", tokenURL + "/jobs", []string{"Authorization", basic("open sesame")}, 200},
 		{"with a wrong password", "GET", tokenURL + "/jobs", []string{"Authorization", basic("")}, 401},
 		{"with the token by any name", "GET", tokenURL + "/jobs", []string{"Authorization", "Bearer open sesame", "Host", "jobs.example"}, 200},
@@ -193,6 +196,9 @@ func TestWhoMayAsk(t *testing.T) {
 		}
 		if allowed := got.header.Get("Access-Control-Allow-Origin"); allowed != "" && !strings.Contains(test.name, "allowed page") {
 			t.Errorf("%s: the answer allows origin %q", test.name, allowed)
+		}
+		if vary := got.header.Get("Vary") == "Origin"; vary != strings.HasPrefix(test.url, originURL) {
+			t.Errorf("%s: the answer varies with the origin: %v", test.name, vary)
 		}
 		if got.header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: no nosniff", test.name)
