@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"log"
 	"slices"
 	"time"
 
@@ -19,7 +18,7 @@ func value(r reading) float64 { return r.Value }
 // mustRun runs a job whose input ends.
 func mustRun(env *lowwater.Environment) {
 	if err := env.Execute(context.Background(), "example"); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 }
 

@@ -13,12 +13,12 @@ type order struct {
 	Last bool
 }
 
-// printed prints watermarks. In a job the engine takes them.
-type printed struct{}
+// noted notes watermarks. In a job the engine takes them.
+type noted struct{ watermarks []int64 }
 
-func (printed) EmitWatermark(t int64) { fmt.Println("watermark", t) }
-func (printed) MarkIdle()             { fmt.Println("idle") }
-func (printed) MarkActive()           { fmt.Println("active") }
+func (n *noted) EmitWatermark(t int64) { n.watermarks = append(n.watermarks, t) }
+func (n *noted) MarkIdle()             {}
+func (n *noted) MarkActive()           {}
 
 // Orders may come up to 20 seconds after others that were placed later.
 func ExampleForBoundedOutOfOrderness() {
@@ -28,13 +28,15 @@ func ExampleForBoundedOutOfOrderness() {
 	fmt.Println(strategy)
 
 	// What the engine does with it.
+	var out noted
 	g := strategy.NewGenerator()
-	g.OnEvent(order{}, 60_000, printed{})
-	g.OnEvent(order{}, 50_000, printed{})
-	g.OnPeriodicEmit(printed{})
+	g.OnEvent(order{}, 60_000, &out)
+	g.OnEvent(order{}, 50_000, &out)
+	g.OnPeriodicEmit(&out)
+	fmt.Println(out.watermarks)
 	// Output:
 	// bounded-out-of-orderness 20s, timestamp assigner, idleness 1m
-	// watermark 39999
+	// [39999]
 }
 
 // marked emits a watermark for the records that say so.
@@ -52,11 +54,13 @@ func (marked) OnPeriodicEmit(eventtime.WatermarkOutput) {}
 func ExampleForGenerator() {
 	strategy := eventtime.ForGenerator(func() eventtime.WatermarkGenerator[order] { return marked{} })
 
+	var out noted
 	g := strategy.NewGenerator()
-	g.OnEvent(order{}, 1000, printed{})
-	g.OnEvent(order{Last: true}, 2000, printed{})
+	g.OnEvent(order{}, 1000, &out)
+	g.OnEvent(order{Last: true}, 2000, &out)
+	fmt.Println(out.watermarks)
 	// Output:
-	// watermark 1999
+	// [1999]
 }
 
 func ExampleWatermarkStrategy_Validate() {

@@ -2,25 +2,28 @@ package window_test
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lowwater/lowwater/window"
 )
 
-// assigned prints the windows of a record with that timestamp, in milliseconds.
-func assigned(a window.Assigner, timestamp int64) {
+// assigned returns the windows of a record with that timestamp, in milliseconds, one a line.
+func assigned(a window.Assigner, timestamp int64) string {
 	windows, err := a.Assign(nil, timestamp, 0)
 	if err != nil {
-		fmt.Println(err)
+		return err.Error()
 	}
-	for _, w := range windows {
-		fmt.Println(w)
+	lines := make([]string, len(windows))
+	for i, w := range windows {
+		lines[i] = w.String()
 	}
+	return strings.Join(lines, "\n")
 }
 
 func ExampleTumbling() {
-	assigned(window.Tumbling(time.Minute), 61_000)
-	assigned(window.Tumbling(time.Minute).Offset(15*time.Second), 61_000)
+	fmt.Println(assigned(window.Tumbling(time.Minute), 61_000))
+	fmt.Println(assigned(window.Tumbling(time.Minute).Offset(15*time.Second), 61_000))
 	// Output:
 	// [1970-01-01T00:01:00Z, 1970-01-01T00:02:00Z)
 	// [1970-01-01T00:00:15Z, 1970-01-01T00:01:15Z)
@@ -28,14 +31,14 @@ func ExampleTumbling() {
 
 // The newest window comes first.
 func ExampleSliding() {
-	assigned(window.Sliding(time.Minute, 30*time.Second), 61_000)
+	fmt.Println(assigned(window.Sliding(time.Minute, 30*time.Second), 61_000))
 	// Output:
 	// [1970-01-01T00:01:00Z, 1970-01-01T00:02:00Z)
 	// [1970-01-01T00:00:30Z, 1970-01-01T00:01:30Z)
 }
 
 func ExampleCumulating() {
-	assigned(window.Cumulating(time.Hour, 20*time.Minute), 25*60_000)
+	fmt.Println(assigned(window.Cumulating(time.Hour, 20*time.Minute), 25*60_000))
 	// Output:
 	// [1970-01-01T00:00:00Z, 1970-01-01T00:40:00Z)
 	// [1970-01-01T00:00:00Z, 1970-01-01T01:00:00Z)
@@ -61,7 +64,7 @@ func ExampleDays() {
 		fmt.Println(err)
 		return
 	}
-	assigned(window.Days(1, berlin), time.Date(2026, 3, 29, 12, 0, 0, 0, berlin).UnixMilli())
+	fmt.Println(assigned(window.Days(1, berlin), time.Date(2026, 3, 29, 12, 0, 0, 0, berlin).UnixMilli()))
 	// Output:
 	// [2026-03-28T23:00:00Z, 2026-03-29T22:00:00Z)
 }
