@@ -61,7 +61,9 @@ func (s *shaped) build(env *lowwater.Environment, l *ledger) {
 	sliding := both.Window(window.Sliding(size, slide)).Aggregate(lowwater.Count[event]()).UID("sliding").Parallelism(parallelism()).
 		Map(func(p window.Pane[int, int64]) string { return line("sliding", p.Key, p.Window.Start, int(p.Value)) }).UID("slid")
 	sessions := both.Window(window.Session(gap)).Aggregate(lowwater.Count[event]()).UID("sessions").Parallelism(parallelism()).
-		Map(func(p window.Pane[int, int64]) string { return session(p.Key, p.Window.Start, p.Window.End, int(p.Value)) }).UID("text").Parallelism(parallelism())
+		Map(func(p window.Pane[int, int64]) string {
+			return session(p.Key, p.Window.Start, p.Window.End, int(p.Value))
+		}).UID("text").Parallelism(parallelism())
 	connected := same.KeyBy(key).Connect(b.KeyBy(key)).Process(func() *sides { return &sides{counter{trial: s.trial}} }).UID("sides").Parallelism(parallelism())
 	ruled := same.KeyBy(key).ConnectBroadcast(b).Process(func() *ruled { return &ruled{} }).UID("ruled").Parallelism(parallelism())
 	sliding.Union(sessions, connected, ruled).Filter(func(string) bool { return true }).UID("filter").Parallelism(parallelism()).
