@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -161,7 +162,7 @@ func (t *trial) results(stream *lowwater.DataStream[event]) *lowwater.DataStream
 
 // run runs the job until its input has ended, interrupting it in all ways.
 func (t *trial) run(tb testing.TB, build func(*lowwater.Environment)) error {
-	address := fmt.Sprintf("mem://recovery-%d", t.seed)
+	address := "mem://" + strings.ReplaceAll(tb.Name(), "/", "-")
 	resume := lowwater.StartFresh()
 	starts := int64(0)
 	for attempt := 0; ; attempt++ {
