@@ -70,6 +70,9 @@ func (g *Graph) Plan() (*Plan, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	for _, n := range g.Nodes {
+		n.StateID() // from now on it is read by several goroutines
+	}
 	return g.chain(), nil
 }
 

@@ -10,7 +10,7 @@ import (
 // StateID identifies the node's state in checkpoints: the uid, or, where the author gave
 // none, something derived from the node's place in the graph. That changes with any
 // change of the graph before the node, so jobs that live long give uids. It is called
-// first when the graph is complete.
+// first when the graph is complete, by Plan at the latest.
 func (n *Node) StateID() string {
 	switch {
 	case n.UID != "":
