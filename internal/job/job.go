@@ -125,6 +125,10 @@ func (j *Job) prepare(ctx context.Context) (*run, error) {
 // supervise runs the job until it ends, over all restarts.
 func (j *Job) supervise(r *run) {
 	err := r.execute()
+	if err != nil && r.notOpened {
+		j.end(err) // the job never ran, and would most likely fail again
+		return
+	}
 	for err != nil && j.ctx.Err() == nil && !j.stopped() && j.options.Restart != nil {
 		delay, again := j.options.Restart.Next(time.Now())
 		if !again {

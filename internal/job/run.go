@@ -29,6 +29,9 @@ type run struct {
 	// coordinator is nil if the job takes no checkpoints.
 	coordinator *coordinator
 	restored    *restored
+	// notOpened says that the first error came before the operators of its task were open.
+	// It is set when execute has ended.
+	notOpened bool
 	// over is closed when execute has ended.
 	over chan struct{}
 
@@ -155,6 +158,9 @@ func (w *waiting) ended(e ended) {
 		e.task.life.enter(status.Canceled)
 	default:
 		e.task.life.enter(status.Failed)
+		if w.first == nil {
+			w.run.notOpened = !e.task.task.Opened()
+		}
 		w.fail(err, e.task.vertex.ID, e.task.subtask)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/eventtime"
@@ -88,6 +89,8 @@ type Task struct {
 	notices   notices
 	completed int64
 	released  bool
+	// ready is true once all operators are open.
+	ready atomic.Bool
 	// written is closed when the last snapshot has been written, nil if there is none.
 	written chan struct{}
 	// recording is under way behind a barrier that has overtaken records, nil if none
@@ -251,6 +254,7 @@ func (t *Task) Run() (err error) {
 			return err
 		}
 	}
+	t.ready.Store(true)
 	if err := t.goOn(); err != nil {
 		return err
 	}
@@ -272,6 +276,9 @@ func (t *Task) Run() (err error) {
 	}
 	return t.linger()
 }
+
+// Opened reports whether all operators of the task have been opened.
+func (t *Task) Opened() bool { return t.ready.Load() }
 
 // Exited returns the error of a task whose Run did not return because user code
 // ended the goroutine.

@@ -26,7 +26,7 @@ func TestDrain(t *testing.T) {
 				trial.splits, trial.pace, trial.batch, trial.slow = 1, 50*time.Millisecond, 10, 10*time.Millisecond
 				l := newLedger(trial)
 				j := start(t, trial, l, environment("mem://"+t.Name(), option))
-				time.Sleep(1500 * time.Millisecond)
+				time.Sleep(900 * time.Millisecond)
 				if _, err := j.StopWithSavepoint(t.Context(), "", true); err != nil {
 					t.Fatal(err)
 				}

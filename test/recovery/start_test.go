@@ -130,3 +130,31 @@ func (f *forgetful) Open(ctx *lowwater.OpenContext[int]) error {
 func (f *forgetful) ProcessElement(*lowwater.KeyedContext[int], event, *lowwater.Collector[string]) error {
 	return nil
 }
+
+// A job whose operators cannot be opened is not tried again and again: it never ran.
+func TestWhatCannotBeOpenedIsNotRestarted(t *testing.T) {
+	bubble(t, func(t *testing.T, trial *trial) {
+		env := lowwater.NewEnvironment(lowwater.WithLogger(slog.New(slog.DiscardHandler)), lowwater.WithCheckpoints("mem://unopened", time.Second))
+		lowwater.FromSource(env, &tickerSource{trial}, eventtime.ForMonotonousTimestamps[event](), "events").
+			KeyBy(func(e event) int { return e.Key }).Process(func() *unstorable { return &unstorable{} }).PrintTo(io.Discard)
+		began := time.Now()
+		fails(t, env, "channels", "cannot be stored")
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it ended after %v", took)
+		}
+	})
+}
+
+// unstorable has a state that no checkpoint can hold.
+type unstorable struct {
+	lowwater.KeyedBase[int, string]
+}
+
+func (*unstorable) Open(ctx *lowwater.OpenContext[int]) error {
+	ctx.Value(state.Value[chan int]("channels"))
+	return nil
+}
+
+func (*unstorable) ProcessElement(*lowwater.KeyedContext[int], event, *lowwater.Collector[string]) error {
+	return nil
+}
