@@ -9,7 +9,9 @@ import (
 )
 
 // pastTimers sets a timer for a time that has passed, for every record.
-type pastTimers struct{ lowwater.KeyedBase[string, int64] }
+type pastTimers struct {
+	lowwater.KeyedBase[string, int64]
+}
 
 func (pastTimers) ProcessElement(ctx *lowwater.KeyedContext[string], at int64, _ *lowwater.Collector[int64]) error {
 	ctx.RegisterEventTimeTimer(at)
