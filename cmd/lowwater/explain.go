@@ -57,6 +57,7 @@ type explained struct {
 	Job       string         `json:"job"`
 	Operators []why.Operator `json:"-"`
 	Warnings  []plan.Warning `json:"warnings"`
+	Unseen    []string       `json:"could_not_see,omitempty"`
 }
 
 // Run explains.
@@ -128,17 +129,24 @@ func explainPlan(d *graph.Description) *explained {
 			facts.Splits[id] = o.Source.Splits
 		}
 	}
-	known := map[[2]string]bool{}
 	for _, w := range d.Warnings {
-		known[[2]string{w.Code, w.Operator}] = true
 		e.Warnings = append(e.Warnings, plan.Warning(w))
+	}
+	e.check(facts)
+	return e
+}
+
+// check adds what is seen here to the warnings there are.
+func (e *explained) check(facts plan.Facts) {
+	known := map[[2]string]bool{}
+	for _, w := range e.Warnings {
+		known[[2]string{w.Code, w.Operator}] = true
 	}
 	for _, w := range plan.Check(e.Operators, facts) {
 		if !known[[2]string{w.Code, w.Operator}] {
 			e.Warnings = append(e.Warnings, w)
 		}
 	}
-	return e
 }
 
 // running explains the plan of a job on a cluster.
@@ -151,8 +159,12 @@ func (c *explainCommand) running() (*explained, error) {
 		return nil, err
 	}
 	defer o.close()
-	if err := o.look(ctx); err != nil {
-		return nil, err
+	if err := o.job.Look(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.client, err)
+	}
+	own, told, err := o.job.Warnings(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.client, err)
 	}
 	evidence := o.job.Evidence()
 	e := &explained{Job: evidence.Job, Operators: evidence.Operators, Warnings: []plan.Warning{}}
@@ -160,7 +172,15 @@ func (c *explainCommand) running() (*explained, error) {
 	for _, s := range evidence.History[0].Splits {
 		facts.Splits[s.Source]++
 	}
-	e.Warnings = append(e.Warnings, plan.Check(e.Operators, facts)...)
+	e.Warnings = append(e.Warnings, own...)
+	e.check(facts)
+	if slices.ContainsFunc(e.Operators, func(o why.Operator) bool { return strategyOf(&o) == "strategy unknown" }) {
+		unseen := "Watermark strategies are not in the answers of the server, and not judged."
+		if told {
+			unseen = "Watermark strategies are not in the answers of the server: of those, there are only the warnings that it had at the start of the job."
+		}
+		e.Unseen = append(e.Unseen, unseen)
+	}
 	return e, nil
 }
 
@@ -195,6 +215,11 @@ func (e *explained) write(w io.Writer) error {
 			}
 		}
 		b.WriteByte('\n')
+	}
+	for _, unseen := range e.Unseen {
+		for _, line := range wrap("", unseen) {
+			b.WriteString(line + "\n")
+		}
 	}
 	_, err := io.WriteString(w, plainText(b.String()))
 	return err

@@ -43,14 +43,18 @@ type whyCommand struct {
 func (*whyCommand) Help() string {
 	return `Says why event time in a job stands still, runs ahead or loses records: which input
 is to blame, by which numbers, and what to change. The job runs on Apache Flink (1.17
-to 2.3) or is one of lowwater's, with its REST interface on. With --brokers the topics
-are looked at, too: ends, last records. Nothing is changed anywhere.
+to 2.3) or is one of lowwater's, with its REST interface on; without --url at
+http://localhost:8081. With --brokers the topics are looked at, too: ends, last records.
+Nothing is changed anywhere.
 
     lowwater why
     lowwater why --url http://jobmanager:8081 --job orders --brokers kafka:9092
     lowwater why --watch --for 30s
 
 Exit codes: 0 nothing is wrong, 1 something is, 2 could not look, or not see enough.
+A silence counts after 30 s, or 5 min where records come seldom: a shorter --for may not
+tell. A job of lowwater's has looked since its start and answers at once, unless
+--brokers are given. --watch waits for a job if none runs yet.
 Flink's metrics are up to 10 s old: looking for less than 11 s does not tell what moves.`
 }
 
@@ -73,8 +77,15 @@ func (c *whyCommand) Run(stdout io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	o, err := c.observer(ctx)
+	find := c.observer
+	if c.Watch {
+		find = func(ctx context.Context) (*observer, error) { return c.await(ctx, stdout) }
+	}
+	o, err := find(ctx)
 	if err != nil {
+		if c.Watch && ctx.Err() != nil {
+			return nil
+		}
 		return &exitError{exitBlind, err}
 	}
 	defer o.close()
@@ -84,7 +95,7 @@ func (c *whyCommand) Run(stdout io.Writer) error {
 	if err := o.look(ctx); err != nil {
 		return &exitError{exitBlind, err}
 	}
-	if c.For > 0 {
+	if c.For > 0 && o.told == nil {
 		if !sleep(ctx, c.For) {
 			return &exitError{exitBlind, errors.New("interrupted")}
 		}
@@ -110,13 +121,17 @@ type observer struct {
 	client *flink.Client
 	job    *flink.Collector
 	kafka  *kafka.Collector // nil without brokers
-	unseen []string
+	// told is what the server of a job of ours says itself, nil where there is none. With
+	// Kafka, what is seen here is more.
+	told    *why.Report
+	details bool // look even if the server says it all
+	unseen  []string
 	// noKafka is what could not be seen in Kafka, though brokers were given.
 	noKafka []string
 }
 
 func (c *whyCommand) observer(ctx context.Context) (_ *observer, err error) {
-	o := &observer{}
+	o := &observer{details: c.Details}
 	if o.client, err = c.clusterFlags.client(); err != nil {
 		return nil, err
 	}
@@ -160,6 +175,15 @@ func (c *whyCommand) kafkaCollector() (*kafka.Collector, error) {
 
 // look takes a snapshot.
 func (o *observer) look(ctx context.Context) error {
+	if o.kafka == nil {
+		var err error
+		if o.told, err = o.job.Report(ctx); err != nil {
+			return fmt.Errorf("%s: %w", o.client, err)
+		}
+		if o.told != nil && !o.details {
+			return nil
+		}
+	}
 	if err := o.job.Look(ctx); err != nil {
 		return fmt.Errorf("%s: %w", o.client, err)
 	}
@@ -171,6 +195,9 @@ func (o *observer) look(ctx context.Context) error {
 }
 
 func (o *observer) diagnose() *why.Diagnosis {
+	if o.told != nil {
+		return o.told.Diagnosis(o.job.Evidence().Engine)
+	}
 	d := why.Diagnose(o.job.Evidence())
 	d.Blind = append(d.Blind, o.unseen...)
 	d.Failed = o.noKafka
@@ -201,6 +228,25 @@ func (c *whyCommand) report(w io.Writer, o *observer, d *why.Diagnosis) error {
 	return nil
 }
 
+// await returns an observer as soon as there is a job.
+func (c *whyCommand) await(ctx context.Context, w io.Writer) (*observer, error) {
+	for last := ""; ; {
+		o, err := c.observer(ctx)
+		if !errors.Is(err, flink.ErrNoJob) {
+			return o, err
+		}
+		if text := "waiting: " + err.Error(); text != last {
+			last = text
+			if err := c.news(w, text); err != nil {
+				return nil, err
+			}
+		}
+		if !sleep(ctx, c.For) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
 // watch looks until it is interrupted and reports what is new. Losing sight of the job is
 // news, too, and does not end it.
 func (c *whyCommand) watch(ctx context.Context, o *observer, w io.Writer) error {
@@ -217,7 +263,7 @@ func (c *whyCommand) watch(ctx context.Context, o *observer, w io.Writer) error 
 					return err
 				}
 			}
-		case looks > 1:
+		case looks > 1 || o.told != nil:
 			o.job.Forget(remembered)
 			d := o.diagnose()
 			if is := identity(d); is != last {

@@ -2,6 +2,7 @@ package why
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -179,8 +180,12 @@ func nothing(v *view) Finding {
 		return f
 	}
 	told := false
+	var held *target
 	for _, t := range ts {
 		told = told || t.in.OK
+		if held == nil && t.held() {
+			held = t
+		}
 		if !t.in.OK || t.in.Value == MinTime || t.in.Value == MaxTime {
 			continue
 		}
@@ -201,6 +206,10 @@ func nothing(v *view) Finding {
 		f.Answer = "There is not enough evidence: no watermark of an operator that waits for event time was seen."
 	} else if v.past == nil {
 		f.Code, f.Answer = NotEnoughEvidence, "Nothing is wrong at first sight; one look does not tell what moves and what stands still."
+	} else if held != nil && v.spanMillis < patienceMillis {
+		f.Code, f.Culprit.Operator = NotEnoughEvidence, held.op.ID
+		f.Answer = fmt.Sprintf("There is not enough evidence: the watermark of %s stands still though a part of its input is beyond the end of a window. "+
+			"Looks that are %s apart do not tell a pause from silence; that takes %s.", quoted(v.nameOf(held.op.ID)), duration(v.spanMillis), duration(patienceMillis))
 	}
 	for _, s := range v.sources {
 		if s.gen.fromRecord() && s.gen.place != genNone && !v.e.Means.KafkaRecords {

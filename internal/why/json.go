@@ -1,6 +1,9 @@
 package why
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Report is a diagnosis for machines. The names of its members are stable; docs/why.md
 // describes them. Event times and numbers that end in _ms are milliseconds.
@@ -73,6 +76,41 @@ func (d *Diagnosis) Report() Report {
 		r.Findings = append(r.Findings, d.Findings[i].report())
 	}
 	return r
+}
+
+// Diagnosis returns the diagnosis that a report is of, for an engine. The numbers are in the
+// order of their names.
+func (r *Report) Diagnosis(engine Engine) *Diagnosis {
+	d := &Diagnosis{Job: r.Job, AtMillis: r.AtMillis, Engine: engine, Blind: r.Blind}
+	for i := range r.Findings {
+		d.Findings = append(d.Findings, r.Findings[i].finding())
+	}
+	return d
+}
+
+func (r *FindingReport) finding() Finding {
+	c := &r.Culprit
+	f := Finding{
+		Code: r.Code, Severity: r.Severity, Answer: r.Answer, Why: r.Why,
+		Culprit: Culprit{Source: c.Source, Topic: c.Topic, Partitions: c.Partitions, Subtasks: c.Subtasks, Operator: c.Operator, Key: c.Key, Paused: c.Paused},
+		Then:    r.Then, Consequences: r.Consequences,
+	}
+	if c.Input != nil {
+		f.Culprit.Input = Know(*c.Input)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Numbers)) {
+		f.Numbers = append(f.Numbers, Number{name, r.Numbers[name]})
+	}
+	for _, x := range r.RuledOut {
+		f.RuledOut = append(f.RuledOut, RuledOut(x))
+	}
+	for _, x := range r.Unless {
+		f.Unless = append(f.Unless, Unless(x))
+	}
+	for _, x := range r.Fixes {
+		f.Fixes = append(f.Fixes, Fix(x))
+	}
+	return f
 }
 
 func (f *Finding) report() FindingReport {

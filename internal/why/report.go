@@ -61,11 +61,14 @@ type printer struct {
 
 func (p *printer) answer(f *Finding, engine EngineName) {
 	p.strong(p.wrapped("", f.Answer))
-	fmt.Fprintf(&p.b, "%s, %s%s\n", f.Code, f.Severity, likely(f))
+	wrong := f.Severity != Fine || f.Code == NotEnoughEvidence
+	if wrong {
+		fmt.Fprintf(&p.b, "%s, %s%s\n", f.Code, f.Severity, likely(f))
+	}
 	if where := f.Culprit.text(); where != "" {
 		p.text("", where)
 	}
-	if len(f.Why)+len(f.Numbers) > 0 {
+	if len(f.Why) > 0 || wrong && len(f.Numbers) > 0 {
 		p.heading("why")
 		for _, s := range f.Why {
 			p.text("  ", s)

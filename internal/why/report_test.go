@@ -2,6 +2,7 @@ package why
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,6 +92,39 @@ could not see
 	}
 	if strip := strings.NewReplacer("\x1b[1m", "", "\x1b[0m", "").Replace(bold.String()); strip != want || strip == bold.String() {
 		t.Errorf("bold is\n%q", bold.String())
+	}
+}
+
+// TestReportOfNothing: the codes for machines are no news when nothing is wrong.
+func TestReportOfNothing(t *testing.T) {
+	d := Diagnosis{Findings: []Finding{{Code: WindowNotDue, Severity: Fine, Answer: "It is early.", Numbers: []Number{{"due_in_ms", 5}}}}}
+	if text := d.String(); text != "It is early.\n" {
+		t.Errorf("%q", text)
+	}
+	d.Findings[0].Why = []string{"Look at the clock."}
+	if text := d.String(); text != "It is early.\nwhy\n  Look at the clock.\n  due_in_ms=5\n" {
+		t.Errorf("%q", text)
+	}
+}
+
+// TestReportAndBack: a report that came over the wire reads as the diagnosis did.
+func TestReportAndBack(t *testing.T) {
+	for _, s := range allScenarios(t) {
+		d := Diagnose(evidenceOf(t, s, true))
+		for i := range d.Findings {
+			slices.SortFunc(d.Findings[i].Numbers, func(a, b Number) int { return strings.Compare(a.Name, b.Name) })
+		}
+		data, err := json.Marshal(d.Report())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r Report
+		if err := json.Unmarshal(data, &r); err != nil {
+			t.Fatal(err)
+		}
+		if diff := gocmp.Diff(d.String(), r.Diagnosis(d.Engine).String()); diff != "" {
+			t.Errorf("%s (-before +after):\n%s", s.Name, diff)
+		}
 	}
 }
 

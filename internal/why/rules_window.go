@@ -396,18 +396,18 @@ func notDue(t *target) (Finding, bool) {
 		return Finding{}, false
 	}
 	out, _ := v.sum(t.op.ID, recordsOut)
-	every, offset := w.SizeMillis, w.OffsetMillis
+	every := w.SizeMillis
 	if w.Kind == Sliding {
-		every, offset = w.SlideMillis, w.OffsetMillis+w.SizeMillis
+		every = w.SlideMillis
 	}
-	end := nextEnd(t.in.Value, every, offset)
+	end := t.nextEnd()
 	started := v.now.AtMillis - v.upMillis()
-	ended := end-every > started
-	if w.Kind == Session { // called for gaps that are longer than the job runs
-		end, ended = plus(t.in.Value, w.GapMillis), false
-	}
-	if ended || out.OK && out.Value > 0 {
+	// Sessions are asked for while the job has run for less than their gap.
+	if ended := w.Kind != Session && end-every > started; ended || out.OK && out.Value > 0 {
 		return Finding{}, false // one has ended since the start
+	}
+	if !t.moves() && t.passed(end) {
+		return Finding{}, false // an input holds what others would have closed
 	}
 	slowest := int64(0)
 	for _, f := range t.feeds {
@@ -424,4 +424,44 @@ func notDue(t *target) (Finding, bool) {
 		Numbers: []Number{{"due_in_ms", end - 1 - t.in.Value}, {"size_ms", max(w.SizeMillis, w.GapMillis)}},
 	}
 	return f.fix(t, Wait, EarlyResults), true
+}
+
+// passed reports whether a part of what feeds the target is beyond the end of a window.
+func (t *target) passed(end int64) bool {
+	beyond := func(w Known[int64]) bool { return w.OK && w.Value >= end-1 && w.Value != MaxTime }
+	for _, f := range t.feeds {
+		for _, sub := range t.v.subs[f.src.op.ID] {
+			if beyond(sub.OutputWatermark) {
+				return true
+			}
+		}
+		for _, sp := range f.src.splits {
+			if beyond(sp.Watermark) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// held reports whether the target's watermark stands still although a part of what feeds
+// it is beyond the end of a window.
+func (t *target) held() bool {
+	stuck, known := t.stuck()
+	if w := t.op.Window; !known || !stuck || t.in.Value == MinTime || w == nil {
+		return false
+	}
+	return t.passed(t.nextEnd())
+}
+
+// nextEnd returns the end of the window that the target's watermark would close next.
+func (t *target) nextEnd() int64 {
+	w := t.op.Window
+	switch w.Kind {
+	case Session:
+		return plus(t.in.Value, w.GapMillis)
+	case Sliding:
+		return nextEnd(t.in.Value, w.SlideMillis, w.OffsetMillis+w.SizeMillis)
+	}
+	return nextEnd(t.in.Value, w.SizeMillis, w.OffsetMillis)
 }

@@ -2,9 +2,13 @@ package flink
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 )
+
+// ErrNoJob is the error of looking for a job that the cluster does not run, or does not know.
+var ErrNoJob = errors.New("no job")
 
 // Job is a job as the cluster lists it.
 type Job struct {
@@ -54,9 +58,9 @@ func (c *Client) Find(ctx context.Context, idOrName string) (Job, error) {
 		j := ended[len(ended)-1]
 		return Job{}, fmt.Errorf("job %q is %s%s", j.Name, j.State, c.failure(ctx, j.ID))
 	case len(running) == 0:
-		return Job{}, fmt.Errorf("no job runs")
+		return Job{}, fmt.Errorf("%w runs", ErrNoJob)
 	default:
-		return Job{}, fmt.Errorf("no job %q; there are %s", idOrName, listJobs(running))
+		return Job{}, fmt.Errorf("%w %q; there are %s", ErrNoJob, idOrName, listJobs(running))
 	}
 }
 

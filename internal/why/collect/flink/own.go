@@ -2,10 +2,70 @@ package flink
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"strings"
 
 	"github.com/lowwater/lowwater/internal/why"
+	"github.com/lowwater/lowwater/internal/why/collect/plan"
 )
+
+// Report returns the diagnosis that the server of a job of ours makes: it has looked since
+// the start of the job, and knows the strategies. It is nil where there is none, such as on
+// a Flink cluster.
+func (c *Collector) Report(ctx context.Context) (*why.Report, error) {
+	var report why.Report
+	if found, err := c.ask(ctx, "why", &report); err != nil || !found || len(report.Findings) == 0 {
+		return nil, err
+	}
+	return &report, nil
+}
+
+// Warnings returns what the checks of the plan of a job of ours have found, and whether its
+// server tells that.
+func (c *Collector) Warnings(ctx context.Context) (warnings []plan.Warning, told bool, err error) {
+	var answer struct {
+		Warnings []struct{ Code, Text, Where string }
+	}
+	if told, err = c.ask(ctx, "plan", &answer); err != nil || !told {
+		return nil, false, err
+	}
+	for _, w := range answer.Warnings {
+		warning := plan.Warning{Code: w.Code, Where: w.Where}
+		text := strings.TrimPrefix(w.Text, w.Code+": ")
+		for _, o := range c.evidence.Operators {
+			for _, name := range []string{o.Name, sourcePrefix + o.Name} {
+				if strings.HasPrefix(text, name+": ") && len(name) > len(warning.Operator) {
+					warning.Operator = name
+				}
+			}
+		}
+		if warning.Operator == "" { // of a name that Flink's form of the plan does not have
+			warning.Operator, _, _ = strings.Cut(text, ": ")
+		}
+		text = strings.TrimPrefix(text, warning.Operator+": ")
+		warning.Operator = strings.TrimPrefix(warning.Operator, sourcePrefix)
+		if message, fix, ok := strings.Cut(text, " Fix: "); ok {
+			text, warning.Fixes = message, []string{strings.TrimSuffix(fix, ".")}
+		}
+		warning.Message = text
+		warnings = append(warnings, warning)
+	}
+	return warnings, true, nil
+}
+
+// ask asks a server of ours about the job, and reports whether it knows.
+func (c *Collector) ask(ctx context.Context, what string, into any) (bool, error) {
+	if c.own == nil {
+		return false, nil
+	}
+	err := c.client.get(ctx, "/lowwater/jobs/"+c.job.ID+"/"+what, "", into)
+	var answer *AnswerError
+	if errors.As(err, &answer) && (answer.Status == http.StatusNotFound || answer.Status == http.StatusNotImplemented) {
+		return false, nil
+	}
+	return err == nil, err
+}
 
 // ownJob is what a job of ours tells beside what Flink would.
 type ownJob struct {

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lowwater/lowwater/internal/why"
+)
+
+// ownServer answers as the recorded cluster, and as a server of ours. Answers of the latter
+// are by their path; one that is empty is not implemented.
+func ownServer(t *testing.T, answers map[string]string) string {
+	t.Helper()
+	behind, err := url.Parse(recordedCluster(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if what, ours := strings.CutPrefix(r.URL.Path, "/lowwater/jobs/"); ours {
+			_, what, _ = strings.Cut(what, "/")
+			answer, known := answers[what]
+			switch {
+			case !known:
+				w.WriteHeader(http.StatusNotFound)
+			case answer == "":
+				w.WriteHeader(http.StatusNotImplemented)
+			}
+			_, _ = w.Write([]byte(answer))
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// TestWhyAsksOurServer: what a server of ours says counts, and is said at once.
+func TestWhyAsksOurServer(t *testing.T) {
+	report, err := json.Marshal(why.Report{Job: "quiet", Cause: why.QuietInput, Severity: why.Stall, Findings: []why.FindingReport{{
+		Code: why.QuietInput, Severity: why.Stall, Answer: "The server knows.",
+		Fixes: []why.FixReport{{Code: why.SetIdleness, Do: "Do it.", Go: "strategy.WithIdleness(time.Minute)", Java: "strategy.withIdleness()", Costs: "Some."}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := ownServer(t, map[string]string{"graph": "{}", "why": string(report)})
+	out, _ := runCLI(t, exitFindings, "why", "--url", url, "--for=1h")
+	for _, want := range []string{"The server knows.\nquiet-input, stall\n", "WithIdleness(time.Minute)"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("output lacks %q:\n%s", want, out)
+		}
+	}
+	out, _ = runCLI(t, exitFindings, "why", "--url", url, "--for=1h", "--json")
+	var got why.Report
+	if err := json.Unmarshal([]byte(out), &got); err != nil || got.Cause != why.QuietInput {
+		t.Errorf("%v: %s", err, out)
+	}
+	out, _ = runCLI(t, exitFindings, "why", "--url", url, "--for=1h", "--details")
+	if !strings.Contains(out, "The server knows.") || !strings.Contains(out, "seen at ") {
+		t.Errorf("details:\n%s", out)
+	}
+}
+
+// TestWhyLooksItself where the server does not know the job's graph, or is older.
+func TestWhyLooksItself(t *testing.T) {
+	for _, answers := range []map[string]string{{"graph": "{}", "why": ""}, {"graph": "{}"}} {
+		if out, _ := runCLI(t, exitFindings, "why", "--url", ownServer(t, answers), "--for=1ms"); !strings.Contains(out, "quiet-partition, ") {
+			t.Errorf("%v:\n%s", answers, out)
+		}
+	}
+}
+
+// TestExplainAsksOurServer: the warnings of the plan are with the server.
+func TestExplainAsksOurServer(t *testing.T) {
+	const warning = `{"warnings":[{"code":"no-idleness","severity":"warning","where":"main.go:7",` +
+		`"text":"no-idleness: Source: quiet.a: silence stops all. Fix: add WithIdleness, or feed it."}]}`
+	out, _ := runCLI(t, exitFindings, "explain", "--url", ownServer(t, map[string]string{"graph": "{}", "plan": warning}))
+	for _, want := range []string{
+		"no-idleness: quiet.a (main.go:7): silence stops all.\n  fix: add WithIdleness, or feed it\n", "strategies are not in the answers of the server",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("output lacks %q:\n%s", want, out)
+		}
+	}
+}
+
+// TestWatchWaits: a watch that is begun before the job sees the job.
+func TestWatchWaits(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	behind, err := url.Parse(recordedCluster(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/jobs/overview" && asked.Add(1) <= 3 {
+			_, _ = w.Write([]byte(`{"jobs":[]}`))
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	c := &whyCommand{clusterFlags: clusterFlags{URL: server.URL}, For: time.Millisecond, Watch: true}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var out bytes.Buffer
+	o, err := c.await(ctx, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.close()
+	if n := strings.Count(out.String(), "waiting: "); n != 1 || !strings.Contains(out.String(), "no job runs") || asked.Load() != 4 {
+		t.Errorf("asked %d times:\n%s", asked.Load(), &out)
+	}
+}
