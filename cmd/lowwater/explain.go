@@ -168,7 +168,7 @@ func (c *explainCommand) running() (*explained, error) {
 	}
 	evidence := o.job.Evidence()
 	e := &explained{Job: evidence.Job, Operators: evidence.Operators, Warnings: []plan.Warning{}}
-	facts := plan.Facts{IntervalMillis: evidence.WatermarkIntervalMillis, Splits: map[string]int{}}
+	facts := plan.Facts{Engine: evidence.Engine.Name, IntervalMillis: evidence.WatermarkIntervalMillis, Splits: map[string]int{}}
 	for _, s := range evidence.History[0].Splits {
 		facts.Splits[s.Source]++
 	}

@@ -20,6 +20,8 @@ type Warning struct {
 
 // Facts are what a plan alone does not tell.
 type Facts struct {
+	// Engine is whose words fixes are in; empty is ours.
+	Engine why.EngineName
 	// IntervalMillis is the auto-watermark interval; unknown counts as 200.
 	IntervalMillis why.Known[int64]
 	// Splits is the number of splits by source, where known.
@@ -64,6 +66,17 @@ type checker struct {
 	f        Facts
 	byID     map[string]*why.Operator
 	warnings []Warning
+}
+
+// idleness is what sets an idle timeout.
+func (c *checker) idleness() string {
+	switch c.f.Engine {
+	case why.Flink:
+		return "withIdleness"
+	case why.FlinkSQL:
+		return "the option scan.watermark.idle-timeout"
+	}
+	return "WithIdleness"
 }
 
 func (c *checker) warn(code string, o *why.Operator, message string, fixes ...string) {
@@ -120,7 +133,7 @@ func (c *checker) surplus(o *why.Operator) {
 		return
 	}
 	c.warn("over-parallel-source", o, fmt.Sprintf("parallelism %d, but only %d splits: subtasks without a split never send a watermark, so nothing behind this source fires.",
-		o.Parallelism, splits), fmt.Sprintf("lower the source's parallelism to %d", max(splits, 1)), "add withIdleness to its strategy")
+		o.Parallelism, splits), fmt.Sprintf("lower the source's parallelism to %d", max(splits, 1)), "add "+c.idleness()+" to its strategy")
 }
 
 // strategy looks at the numbers of a strategy.
@@ -153,7 +166,7 @@ func (c *checker) quietSplits(o *why.Operator) {
 		return
 	}
 	c.warn("no-idleness", o, "its strategy has no idle timeout: one partition that falls silent stops everything behind it, until it has a record again.",
-		"add withIdleness; lowwater gaps finds a timeout that fits the topic")
+		"add "+c.idleness()+"; lowwater gaps finds a timeout that fits the topic")
 }
 
 // reachesWaiting reports whether an operator behind id waits for event time.
@@ -227,7 +240,7 @@ func (c *checker) sides(o *why.Operator) {
 					"give that side a watermark strategy")
 			case m.withoutIdleness() && len(sides) > 1:
 				c.warn("side-without-idleness", o, fmt.Sprintf("its side %d, %q, has no idle timeout: when it is silent it holds the others back.", i, m.op.Name),
-					"add withIdleness to that side's strategy")
+					"add "+c.idleness()+" to that side's strategy")
 			}
 		}
 	}

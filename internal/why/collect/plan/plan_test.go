@@ -194,3 +194,16 @@ func TestCheck(t *testing.T) {
 		})
 	}
 }
+
+// TestFixesAreInTheWordsOfTheEngine: an idle timeout is set in another way in each.
+func TestFixesAreInTheWordsOfTheEngine(t *testing.T) {
+	operators := []why.Operator{{ID: "s", Name: "s", Kind: why.KindSource, Parallelism: 2, Source: &why.Source{}}}
+	for engine, want := range map[why.EngineName]string{
+		"": "add WithIdleness to", why.Lowwater: "add WithIdleness to", why.Flink: "add withIdleness to", why.FlinkSQL: "add the option scan.watermark.idle-timeout to",
+	} {
+		warnings := Check(operators, Facts{Engine: engine, Splits: map[string]int{"s": 1}})
+		if len(warnings) != 1 || len(warnings[0].Fixes) != 2 || !strings.HasPrefix(warnings[0].Fixes[1], want) {
+			t.Errorf("%q: %+v, want a fix that begins with %q", engine, warnings, want)
+		}
+	}
+}
