@@ -242,11 +242,12 @@ func blind(v *view) []string {
 	if !m.SplitGauges {
 		all = append(all, "No gauges of single splits (Flink from 2.1 on): which partition of a subtask holds is inferred.")
 	}
+	kafka := slices.ContainsFunc(v.sources, (*source).kafka)
 	// A job may tell how much is still to be read, too.
-	if !m.KafkaOffsets && !slices.ContainsFunc(v.now.Splits, func(sp Split) bool { return sp.lag().OK }) {
+	if kafka && !m.KafkaOffsets && !slices.ContainsFunc(v.now.Splits, func(sp Split) bool { return sp.lag().OK }) {
 		all = append(all, "No offsets from Kafka: a silent partition and a reader that stopped look the same.")
 	}
-	if !m.KafkaRecords {
+	if kafka && !m.KafkaRecords {
 		all = append(all, "No records from Kafka: units, time zones and the disorder of timestamps are inferred from watermarks.")
 	}
 	for _, s := range v.sources {

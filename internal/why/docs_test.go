@@ -35,8 +35,8 @@ func docTables() string {
 	for _, code := range codes {
 		r := remedies[code]
 		golang := ""
-		if r.golang != "" {
-			golang = "`" + strings.ReplaceAll(strings.ReplaceAll(r.golang, "\n", " "), "\t", "") + "`"
+		if r.golang+r.broker != "" {
+			golang = "`" + strings.ReplaceAll(strings.ReplaceAll(r.golang+r.broker, "\n", " "), "\t", "") + "`"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", code, named(r.do), named(golang), named(r.costs))
 	}

@@ -267,6 +267,7 @@ type Subtask struct {
 // LateCount is the late records of one split.
 type LateCount struct {
 	Source    string // ID
+	Split     string // as the ID of a Split
 	Topic     string
 	Partition int32
 	Count     int64
@@ -277,6 +278,7 @@ type LateSample struct {
 	EventMillis     int64
 	WatermarkMillis int64
 	Key             string
+	Split           string // as the ID of a Split
 	Topic           string
 	Partition       int32
 	Offset          int64
@@ -296,7 +298,9 @@ const (
 // Split is one partition as read by a source, and as Kafka tells it. A partition that no
 // subtask reads has an unknown Subtask and Unassigned set.
 type Split struct {
-	Source    string // ID
+	Source string // ID
+	// ID is set for a split that is no partition of Kafka; Topic is empty then.
+	ID        string
 	Topic     string
 	Partition int32
 	Subtask   Known[int]

@@ -9,6 +9,8 @@ import (
 // {n}, and a length of time as {d} for people, {go}, {java}, {sql} and {option} in code.
 type remedy struct {
 	do, golang, java, sql, costs string
+	// broker is what follows in Go for a source that reads Kafka.
+	broker string
 	// length and number give {d} and {n}; nil if there is none in the texts.
 	length func(*Finding, *target) int64
 	number func(*Finding, *target) int64
@@ -17,8 +19,20 @@ type remedy struct {
 // fix adds what helps, best first. The target is the operator that shows the trouble, nil
 // if there is none.
 func (f Finding) fix(t *target, codes ...FixCode) Finding {
+	kafka := true
+	if t != nil {
+		for _, feed := range t.feeds {
+			kafka = kafka && (feed.src.op.ID != f.Culprit.Source || feed.src.kafka())
+		}
+	}
 	for _, code := range codes {
-		f.Fixes = append(f.Fixes, remedies[code].fix(code, &f, t))
+		r := remedies[code]
+		if kafka {
+			r.golang += r.broker
+		} else if strings.Contains(r.do, "{topic}") {
+			continue // there is none
+		}
+		f.Fixes = append(f.Fixes, r.fix(code, &f, t))
 	}
 	return f
 }

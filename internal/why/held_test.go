@@ -1,6 +1,7 @@
 package why
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/lowwater/lowwater/test/scenarios"
@@ -37,5 +38,35 @@ func TestHeldIsNotNotDue(t *testing.T) {
 				t.Errorf("%s, want %s\n%v", d.Answer().Code, test.want, d)
 			}
 		})
+	}
+}
+
+// TestSplitsThatAreNoPartitions: a split of another source than Kafka goes by its ID, has no
+// topic, and no advice that is for topics.
+func TestSplitsThatAreNoPartitions(t *testing.T) {
+	v := variant{
+		name: "datagen", at: 2 * minute,
+		topics: []scenarios.Topic{topic("web", 1, steady(0, 100)), topic("app", 1, until(steady(0, 1000), 1500))},
+		job:    job(from("web", "web", 1, bounded(0, 0)), from("app", "app", 1, bounded(0, 0)), tumbling("w", 2000, "web", "app")),
+	}
+	e := evidenceOf(t, v.scenario(t, means[0].Means), false)
+	for i := range e.Operators {
+		if s := e.Operators[i].Source; s != nil {
+			s.Topics = nil
+		}
+	}
+	for i := range e.History {
+		for k := range e.History[i].Splits {
+			sp := &e.History[i].Splits[k]
+			sp.ID, sp.Topic, sp.Partition = "split-0", "", 0
+		}
+	}
+	d := Diagnose(e)
+	a, text := d.Answer(), d.String()
+	if a.Code != QuietInput || a.Culprit.Source != "app" || a.Culprit.Topic != "" || a.Culprit.Partitions != nil {
+		t.Errorf("%s, %+v", a.Code, a.Culprit)
+	}
+	if len(a.Fixes) == 0 || strings.Contains(text, "topic") || strings.Contains(text, "WithBrokerIdleness") || strings.Contains(text, "partition 0") {
+		t.Errorf("the report is of Kafka:\n%s", text)
 	}
 }

@@ -27,7 +27,8 @@ var remedies = map[FixCode]remedy{
 	},
 	SetIdleness: {
 		do:     "Let a partition that is silent for {d} leave the minimum: an idle timeout on source {source}.",
-		golang: "strategy.WithIdleness({go})\n// or, without a timeout to guess: leave only when the broker says that nothing was appended\nstrategy.WithBrokerIdleness({go})",
+		golang: "strategy.WithIdleness({go})",
+		broker: "\n// or, without a timeout to guess: leave only when the broker says that nothing was appended\nstrategy.WithBrokerIdleness({go})",
 		java:   "strategy.withIdleness({java})",
 		sql:    "ALTER TABLE {source} SET ('scan.watermark.idle-timeout' = '{option}');",
 		costs:  "Records that come after such a pause may be late. Send late ones to a side output, so that none is lost in silence.",

@@ -60,7 +60,7 @@ func (sp split) disorder(t *target) Known[int64] {
 	}
 	worst := Known[int64]{}
 	for _, l := range t.late.samples {
-		if l.Topic == sp.Topic && l.Partition == sp.Partition {
+		if l.Split == sp.ID && l.Topic == sp.Topic && l.Partition == sp.Partition {
 			worst = greater(worst, Know(l.WatermarkMillis-l.EventMillis+1+bound.Or(0)))
 		}
 	}

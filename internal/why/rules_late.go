@@ -238,7 +238,7 @@ func (sp split) returns(t *target, idle int64) (gap Known[int64], ok bool) {
 		}
 	}
 	if slices.ContainsFunc(t.late.bySplit, func(l LateCount) bool {
-		return l.Source == sp.src.op.ID && l.Topic == sp.Topic && l.Partition == sp.Partition && l.Count*2 >= t.late.total.Value
+		return l.Source == sp.src.op.ID && l.Split == sp.ID && l.Topic == sp.Topic && l.Partition == sp.Partition && l.Count*2 >= t.late.total.Value
 	}) && (gap.OK || sp.IdleMillisPerSecond.Or(0) > 0 || sp.isIdle()) {
 		return gap, true
 	}
@@ -347,7 +347,7 @@ func (t *target) lateSplits(s *source) []split {
 	var late []split
 	for _, sp := range s.splits {
 		if slices.ContainsFunc(t.late.bySplit, func(l LateCount) bool {
-			return l.Source == s.op.ID && l.Topic == sp.Topic && l.Partition == sp.Partition && l.Count > 0
+			return l.Source == s.op.ID && l.Split == sp.ID && l.Topic == sp.Topic && l.Partition == sp.Partition && l.Count > 0
 		}) {
 			late = append(late, sp)
 		}

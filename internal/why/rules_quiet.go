@@ -126,20 +126,20 @@ func allQuiet(t *target, q quiet) (Finding, bool) {
 	c.Subtasks = nil
 	f := Finding{
 		Code: AllInputsQuiet, Severity: Stall, Culprit: c,
-		Answer: fmt.Sprintf("%s waits because all partitions of %s are silent: %s, and only a later record can close what is open.",
+		Answer: fmt.Sprintf("%s waits because all %s are silent: %s, and only a later record can close what is open.",
 			t.title(), t.topics(), shortest.lastRecord()),
 		Numbers: []Number{{"silent_ms", shortest.millis}},
 	}
 	if never {
 		f.Severity = Fine // there is nothing that waits
-		f.Answer = fmt.Sprintf("%s is silent because nothing has come: all partitions of %s are without a record.", t.title(), t.topics())
+		f.Answer = fmt.Sprintf("%s is silent because nothing has come: all %s are without a record.", t.title(), t.topics())
 	} else if open := t.open(); !open.OK && (!t.in.OK || t.in.Value == MinTime) {
 		f.Severity = Fine // nothing is known to wait
 	} else if open.OK {
 		f.Numbers = append(f.Numbers, Number{"open_windows", open.Value})
 		if open.Value == 0 {
 			f.Severity = Fine
-			f.Answer = fmt.Sprintf("Nothing comes: all partitions of %s are silent, for %s. No window is open.", t.topics(), duration(shortest.millis))
+			f.Answer = fmt.Sprintf("Nothing comes: all %s are silent, for %s. No window is open.", t.topics(), duration(shortest.millis))
 		} else {
 			f.Why = append(f.Why, fmt.Sprintf("%s %s open. The watermark is %s.", upper(count(open.Value, "window")), verb(int(open.Value), "is", "are"), instant(t.in.Or(MinTime))))
 		}
@@ -178,8 +178,15 @@ func (t *target) noticeable() int64 {
 	return min(max(every, w.GapMillis), 3_600_000)
 }
 
-// topics names what feeds a target.
+// topics names what feeds a target: the partitions of topics, or else the splits of sources.
 func (t *target) topics() string {
+	if slices.ContainsFunc(t.feeds, func(f feed) bool { return !f.src.kafka() }) {
+		var names []string
+		for _, f := range t.feeds {
+			names = append(names, quoted(t.v.nameOf(f.src.op.ID)))
+		}
+		return "splits of " + verb(len(names), "source ", "sources ") + list(names)
+	}
 	var names []string
 	for _, f := range t.feeds {
 		for _, topic := range f.src.topics {
@@ -188,7 +195,7 @@ func (t *target) topics() string {
 			}
 		}
 	}
-	return verb(len(names), "topic ", "topics ") + list(names)
+	return "partitions of " + verb(len(names), "topic ", "topics ") + list(names)
 }
 
 // silences lists how long splits have been silent.
@@ -202,7 +209,7 @@ func silences(splits []quietSplit) string {
 		if s.never {
 			d = "always"
 		}
-		each = append(each, fmt.Sprintf("%s-%d %s", s.Topic, s.Partition, d))
+		each = append(each, s.name()+" "+d)
 	}
 	return list(each)
 }
@@ -346,10 +353,13 @@ func quietOf(t *target, f feed, mine []quietSplit, q quiet, potential Known[int6
 	others := slices.ContainsFunc(q.flowing, func(sp split) bool { return sp.src == src && !sp.isIdle() }) ||
 		slices.ContainsFunc(q.unknown, func(sp split) bool { return sp.src == src })
 	code := QuietPartition
-	what := fmt.Sprintf("%s of topic %s", numbered("partition", src.culprit(splits).Partitions), src.topic(splits))
+	what := src.these(splits)
 	if !others && q.sources > 1 {
 		code = QuietInput
-		what = fmt.Sprintf("input %s (topic %s)", quoted(v.nameOf(src.op.ID)), src.topic(splits))
+		what = "input " + quoted(v.nameOf(src.op.ID))
+		if src.kafka() {
+			what += fmt.Sprintf(" (topic %s)", src.topic(splits))
+		}
 	}
 	things := len(mine)
 	if code == QuietInput {
@@ -365,7 +375,7 @@ func quietOf(t *target, f feed, mine []quietSplit, q quiet, potential Known[int6
 			t.title(), what, verb(things, "has", "have"), verb(things, "holds", "hold"), held(t.in))
 	} else if started := v.e.StartedMillis; started.OK && !longest.atLeast && longest.sinceMillis >= started.Value {
 		out.Why = append(out.Why, fmt.Sprintf("%s: silent since %d s after the start of the job (%s UTC).",
-			upper(numbered("partition", []int32{longest.Partition})), (longest.sinceMillis-started.Value)/1000, clock(longest.sinceMillis)))
+			upper(longest.called()), (longest.sinceMillis-started.Value)/1000, clock(longest.sinceMillis)))
 	}
 	if potential.OK && t.in.OK && t.in.Value != MinTime {
 		out.Numbers = append(out.Numbers, Number{"behind_ms", potential.Value - t.in.Value})
@@ -388,6 +398,14 @@ func quietOf(t *target, f feed, mine []quietSplit, q quiet, potential Known[int6
 		return out.fix(t, RemoveBottleneck, SetIdleness, CheckProducer)
 	}
 	return out.fix(t, SetIdleness, CheckProducer, HeartbeatRecords)
+}
+
+// called names a split by its number, or by its ID if it is no partition.
+func (sp *Split) called() string {
+	if sp.ID != "" {
+		return "split " + sp.ID
+	}
+	return fmt.Sprintf("partition %d", sp.Partition)
 }
 
 // held names the watermark that something is held at.
@@ -469,8 +487,8 @@ func frozenSubtask(t *target) []Finding {
 	c.Partitions = nil
 	f := Finding{
 		Code: QuietPartition, Severity: Stall, Culprit: c,
-		Answer: fmt.Sprintf("%s is silent because one of the %s of topic %s that subtask %d of source %s reads is silent: records come from the subtask, but its watermark stays at %s.",
-			t.title(), numbered("partition", src.culprit(own).Partitions), src.topic(own), h.subtask, quoted(v.nameOf(src.op.ID)), held(t.in)),
+		Answer: fmt.Sprintf("%s is silent because one of the %s that subtask %d of source %s reads is silent: records come from the subtask, but its watermark stays at %s.",
+			t.title(), src.these(own), h.subtask, quoted(v.nameOf(src.op.ID)), held(t.in)),
 		Why:     []string{"Which one it is takes gauges of splits or offsets from Kafka to tell."},
 		Numbers: []Number{{"frozen_ms", v.spanMillis}},
 		Unless:  []Unless{{StalledReader, "offsets from Kafka"}, {EventTimeSkew, "records from Kafka"}},

@@ -2,6 +2,7 @@ package why
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -49,24 +50,25 @@ func (v *view) source(o *Operator) *source {
 	if o.Source != nil {
 		s.topics = o.Source.Topics
 	}
-	past := map[string]map[int32]*Split{}
+	type place struct {
+		id, topic string
+		partition int32
+	}
+	past := map[place]*Split{}
 	if v.past != nil {
 		for i := range v.past.Splits {
 			if p := &v.past.Splits[i]; p.Source == o.ID {
-				if past[p.Topic] == nil {
-					past[p.Topic] = map[int32]*Split{}
-				}
-				past[p.Topic][p.Partition] = p
+				past[place{p.ID, p.Topic, p.Partition}] = p
 			}
 		}
 	}
 	for i := range v.now.Splits {
 		if sp := &v.now.Splits[i]; sp.Source == o.ID {
-			s.splits = append(s.splits, split{sp, past[sp.Topic][sp.Partition], s})
+			s.splits = append(s.splits, split{sp, past[place{sp.ID, sp.Topic, sp.Partition}], s})
 		}
 	}
 	slices.SortFunc(s.splits, func(a, b split) int {
-		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 	})
 	s.findEmpty()
 	s.gen = v.generatorOf(s)
@@ -236,11 +238,33 @@ func (s *source) topic(splits []split) string {
 	return ""
 }
 
+// kafka reports whether a source may read Kafka: its splits are not known to be others.
+func (s *source) kafka() bool {
+	return !slices.ContainsFunc(s.splits, func(sp split) bool { return sp.ID != "" })
+}
+
+// these names splits of a source within a sentence.
+func (s *source) these(splits []split) string {
+	if s.kafka() {
+		return fmt.Sprintf("%s of topic %s", numbered("partition", s.culprit(splits).Partitions), s.topic(splits))
+	}
+	var names []string
+	for _, sp := range splits {
+		names = append(names, sp.name())
+	}
+	return fmt.Sprintf("%s %s of source %s", verb(len(names), "split", "splits"), list(names), quoted(s.v.nameOf(s.op.ID)))
+}
+
+// name is what a split is called.
+func (sp *Split) name() string { return cmp.Or(sp.ID, fmt.Sprintf("%s-%d", sp.Topic, sp.Partition)) }
+
 // culprit names splits of a source.
 func (s *source) culprit(splits []split) Culprit {
 	c := Culprit{Source: s.op.ID, Topic: s.topic(splits)}
 	for _, sp := range splits {
-		c.Partitions = append(c.Partitions, sp.Partition)
+		if sp.ID == "" {
+			c.Partitions = append(c.Partitions, sp.Partition)
+		}
 		if sp.Subtask.OK && !slices.Contains(c.Subtasks, sp.Subtask.Value) {
 			c.Subtasks = append(c.Subtasks, sp.Subtask.Value)
 		}

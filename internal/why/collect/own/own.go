@@ -18,6 +18,7 @@ type Collector struct {
 	// operators are the IDs by vertex and place in the chain.
 	operators [][]string
 	sources   map[string]string // IDs by the name that late records give
+	kafka     map[string]bool   // IDs of sources with splits of topics
 	sinks     map[string]bool   // IDs of operators that nothing is behind
 	before    *status.Job       // what the last snapshot was made of
 	beforeAt  time.Time
@@ -25,7 +26,7 @@ type Collector struct {
 
 // New returns a collector for a job with that plan.
 func New(d *graph.Description, version string) *Collector {
-	c := &Collector{sources: map[string]string{}, sinks: map[string]bool{}, evidence: why.Evidence{
+	c := &Collector{sources: map[string]string{}, kafka: map[string]bool{}, sinks: map[string]bool{}, evidence: why.Evidence{
 		Engine: why.Engine{Name: why.Lowwater, Version: version}, Job: d.Job,
 		WatermarkIntervalMillis: why.Know(d.WatermarkIntervalMillis),
 		Means:                   why.Means{Engine: true, SplitGauges: true},
@@ -86,6 +87,7 @@ func (c *Collector) Keep(keep func(at time.Time) bool) {
 func (c *Collector) look(e *why.Evidence, s *status.Job, at time.Time) why.Snapshot {
 	e.AtMillis, e.StartedMillis = at.UnixMilli(), why.Know(s.Started.UnixMilli())
 	now := why.Snapshot{AtMillis: e.AtMillis}
+	c.findTopics(s)
 	for v := range s.Vertices {
 		for i := range s.Vertices[v].Subtasks {
 			c.addSubtask(&now, s, v, i, at)
@@ -93,11 +95,26 @@ func (c *Collector) look(e *why.Evidence, s *status.Job, at time.Time) why.Snaps
 	}
 	heard := len(now.Splits) > 0
 	for _, sp := range now.Splits {
-		c.addTopic(sp)
+		if sp.Topic != "" {
+			c.addTopic(sp)
+		}
 		heard = heard && sp.EndOffset.OK
 	}
 	e.Means.KafkaOffsets = heard // readers hear of ends when they fetch
 	return now
+}
+
+// findTopics notes which sources read Kafka, before late records of theirs are read.
+func (c *Collector) findTopics(s *status.Job) {
+	for v := range min(len(s.Vertices), len(c.operators)) {
+		for i := range s.Vertices[v].Subtasks {
+			for k, o := range s.Vertices[v].Subtasks[i].Operators {
+				if k < len(c.operators[v]) && len(o.Splits) > 0 && o.Splits[0].Topic != "" {
+					c.kafka[c.operators[v][k]] = true
+				}
+			}
+		}
+	}
 }
 
 func (c *Collector) addSubtask(now *why.Snapshot, job *status.Job, vertex, index int, at time.Time) {
@@ -161,13 +178,13 @@ func (c *Collector) subtaskOf(id string, index int, o *status.Operator) why.Subt
 		s.InputWatermarks = append(s.InputWatermarks, why.Know(w))
 	}
 	for _, l := range o.LateBySplit {
-		topic, partition := partitionOf(l.Split)
-		s.LateBySplit = append(s.LateBySplit, why.LateCount{Source: c.sources[l.Source], Topic: topic, Partition: partition, Count: l.Count})
+		id, topic, partition := c.partitionOf(c.sources[l.Source], l.Split)
+		s.LateBySplit = append(s.LateBySplit, why.LateCount{Source: c.sources[l.Source], Split: id, Topic: topic, Partition: partition, Count: l.Count})
 	}
 	for _, l := range o.LateSamples {
-		topic, partition := partitionOf(l.Split)
+		id, topic, partition := c.partitionOf(c.sources[l.Source], l.Split)
 		s.LateSamples = append(s.LateSamples, why.LateSample{
-			EventMillis: l.Timestamp, WatermarkMillis: l.Watermark, Key: l.Key, Topic: topic, Partition: partition, Offset: l.Offset,
+			EventMillis: l.Timestamp, WatermarkMillis: l.Watermark, Key: l.Key, Split: id, Topic: topic, Partition: partition, Offset: l.Offset,
 		})
 	}
 	return s
@@ -187,12 +204,12 @@ func splitsOf(s *status.Subtask, operator int) map[string]*status.Split {
 }
 
 func splitOf(source string, subtask int, sp, before *status.Split) why.Split {
-	topic, partition := sp.Topic, sp.Partition
-	if topic == "" {
-		topic, partition = partitionOf(sp.ID)
+	id := sp.ID
+	if sp.Topic != "" {
+		id = ""
 	}
 	out := why.Split{
-		Source: source, Topic: topic, Partition: partition, Subtask: why.Know(subtask),
+		Source: source, ID: id, Topic: sp.Topic, Partition: sp.Partition, Subtask: why.Know(subtask),
 		Watermark: why.Know(sp.CurrentWatermark), State: why.Know(stateOf(sp.State)), Records: why.Know(sp.Records),
 		LastReadMillis: why.Know(why.Never), MaxEventMillis: why.Know(why.MinTime), FutureRecords: why.Know(sp.Future.Count),
 		PositionOffset: why.KnowIf(sp.CurrentOffset, sp.CurrentOffset >= 0), EndOffset: why.KnowIf(sp.EndOffset, sp.EndOffset >= 0),
@@ -222,14 +239,18 @@ func stateOf(s status.SplitState) why.SplitState {
 	return why.SplitActive
 }
 
-// partitionOf reads the id of a split of Kafka, "orders-3"; another is a topic of its own.
-func partitionOf(id string) (topic string, partition int32) {
-	if i := strings.LastIndexByte(id, '-'); i >= 0 {
-		if n, err := strconv.ParseInt(id[i+1:], 10, 32); err == nil && n >= 0 {
-			return id[:i], int32(n)
+// partitionOf reads the ID of a split of a source: "orders-3" is a partition of Kafka where
+// the source reads topic orders; all others keep their IDs.
+func (c *Collector) partitionOf(source, split string) (id, topic string, partition int32) {
+	if !c.kafka[source] {
+		return split, "", 0
+	}
+	if i := strings.LastIndexByte(split, '-'); i >= 0 {
+		if n, err := strconv.ParseInt(split[i+1:], 10, 32); err == nil && n >= 0 {
+			return "", split[:i], int32(n)
 		}
 	}
-	return id, 0
+	return split, "", 0
 }
 
 // addTopic notes what a source reads. Topics are in order.

@@ -151,3 +151,27 @@ func BenchmarkAdd(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/splits, "ns/split")
 }
+
+// TestSplitsWithoutTopic: "split-0" is no partition of a topic "split".
+func TestSplitsWithoutTopic(t *testing.T) {
+	s := job(time.Second, 3)
+	s.Vertices[0].Subtasks[0].Operators[0].Splits = []status.Split{{ID: "split-0", Records: 3}}
+	c := New(described, "v1")
+	c.Add(s, began)
+	e := c.Evidence()
+	if got := e.History[0].Splits; len(got) != 1 || got[0].ID != "split-0" || got[0].Topic != "" {
+		t.Errorf("splits %+v", got)
+	}
+	for _, o := range e.Operators {
+		if o.Source != nil && len(o.Source.Topics) > 0 {
+			t.Errorf("topics %q", o.Source.Topics)
+		}
+	}
+	for _, sub := range e.History[0].Subtasks {
+		for _, l := range sub.LateBySplit {
+			if l.Topic != "" || l.Split != "orders-3" {
+				t.Errorf("late records of %+v", l)
+			}
+		}
+	}
+}
