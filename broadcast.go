@@ -128,6 +128,7 @@ func (c *KeyedBroadcastStreams[K, T, U]) Process[R any, F KeyedBroadcastFunction
 	n := env.addNode(&graph.Node{
 		Name:          "Keyed Broadcast Process",
 		WantsConsumer: true,
+		KeepsState:    true,
 		NewOperator:   func() operator.Operator { return keyedop.NewKeyedBroadcast(open) },
 	})
 	c.keyed.connect(n, 0)

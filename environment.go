@@ -109,6 +109,24 @@ func WithStopTimeout(d time.Duration) Option {
 	}
 }
 
+// WithStateMemory sets how many bytes of memory the keyed state of functions may take, all
+// subtasks together; 0, the default, is no limit. It is divided evenly among the subtasks
+// that have such state, and compared with an estimate. What is more goes to temporary
+// files under dir, the system's directory for them if it is empty, what has not been used
+// for longest first: the job is slower then, and says so in its log and status.
+//
+// Keys and state must be types that can be stored, as with checkpoints. Windows, joins and
+// timers stay in memory (docs/state.md).
+func WithStateMemory(bytes int64, dir string) Option {
+	return func(e *Environment) {
+		if bytes < 0 {
+			e.fail("WithStateMemory(%d): must be 0 or more", bytes)
+			return
+		}
+		e.options.StateMemory, e.options.StateDir = bytes, dir
+	}
+}
+
 // WithLogger sets where the job's warnings and errors go, and what it tells of restarts and
 // checkpoints; the default is what slog.Default returns when the environment is made.
 func WithLogger(l *slog.Logger) Option {

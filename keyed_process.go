@@ -175,6 +175,7 @@ func (s *KeyedStream[K, T]) Process[R any, F KeyedProcessFunction[K, T, R]](fact
 	n := env.addNode(&graph.Node{
 		Name:          "Keyed Process",
 		WantsConsumer: true,
+		KeepsState:    true,
 		NewOperator: func() operator.Operator {
 			return keyedop.NewProcess(openKeyed[K, T, R](func() KeyedProcessFunction[K, T, R] { return factory() }))
 		},
@@ -242,7 +243,11 @@ func (c *ConnectedKeyedStreams[K, T, U]) Process[R any, F KeyedCoProcessFunction
 		c.pair.env.fail("Connect.Process: the factory is nil")
 	}
 	open := openKeyedCo[K, T, U, R](func() KeyedCoProcessFunction[K, T, U, R] { return factory() })
-	return addKeyedPair[K, T, U, R](c.pair, "Keyed Co-Process", func() operator.Operator { return keyedop.NewCoProcess(open) })
+	s := addKeyedPair[K, T, U, R](c.pair, "Keyed Co-Process", func() operator.Operator { return keyedop.NewCoProcess(open) })
+	if s.node != nil {
+		s.node.KeepsState = true
+	}
+	return s
 }
 
 // openKeyedCo gives a function of one subtask the public types.

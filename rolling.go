@@ -119,6 +119,7 @@ func addRolling[K comparable, T, R any](s *KeyedStream[K, T], name string, open 
 	n := env.addNode(&graph.Node{
 		Name:          name,
 		WantsConsumer: true,
+		KeepsState:    true,
 		NewOperator: func() operator.Operator {
 			return keyedop.NewProcess(func(x *keyedop.Context[K], out *operator.Emitter[R]) (keyedop.Function[T], error) {
 				f := open(x, func(r R) { out.Append(r, x.Timestamp, x.Origin) })

@@ -66,9 +66,22 @@ type Operator struct {
 	// Future is the records too far ahead of the wall clock to move the watermark of an
 	// operator that assigns them; for sources see the splits.
 	Future Sample
+	// State is the operator's state by key, if the job has a memory budget for it.
+	State KeyedState
 	// Source is set on sources.
 	Source *Source
 	Splits []Split
+}
+
+// KeyedState is the keyed state of an operator's functions in one subtask, where the job has
+// a memory budget for it.
+type KeyedState struct {
+	// MemoryBytes is about what it takes in memory.
+	MemoryBytes int64
+	// SpilledEntries is how many values, lists and maps of one key each are on disk.
+	SpilledEntries int64
+	// SpillReads is how many have been looked for on disk, SpillWrites how many written.
+	SpillReads, SpillWrites int64
 }
 
 // Source is a source subtask's lags. While it has nothing to read they stand still at the

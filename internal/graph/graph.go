@@ -105,6 +105,9 @@ type Node struct {
 	// on all but sinks.
 	WantsConsumer bool
 
+	// KeepsState is set on operators whose functions keep state by key.
+	KeepsState bool
+
 	// ExactlyOnce is set on sinks whose output becomes visible with checkpoints only.
 	ExactlyOnce bool
 

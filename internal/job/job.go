@@ -6,10 +6,12 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +37,11 @@ type Options struct {
 	// AlignmentSamples is the number of samples that alignment limits are compared
 	// with (spec watermarks 6.2).
 	AlignmentSamples int
+	// StateMemory is how many bytes the keyed state of functions may take in all subtasks
+	// together before it goes to disk, 0 for no limit; StateDir is where, empty for the
+	// system's directory for temporary files.
+	StateMemory int64
+	StateDir    string
 	// Checkpoints is nil if the job takes none.
 	Checkpoints *CheckpointOptions
 	// Restart decides what happens after a failure; nil means that the job fails.
@@ -96,6 +103,10 @@ func Start(ctx context.Context, g *graph.Graph, options Options) (*Job, error) {
 	}
 	for _, w := range j.warnings {
 		j.log.Warn(w.Message, "code", w.Code, "operator", w.Operator, "at", w.Where, "fix", w.Fix())
+	}
+	if each := r.stateMemory(); each > 0 {
+		j.log.Info("keyed state of functions has a memory budget; what is more goes to disk, except for timers, window panes and joins",
+			"bytes", options.StateMemory, "bytesEachSubtask", each, "directory", cmp.Or(options.StateDir, os.TempDir()))
 	}
 	j.started = time.Now()
 	go func() {

@@ -93,6 +93,12 @@ func (r *run) operatorStatus(o *metric.Operator) status.Operator {
 		LateRecordsDropped:     o.NumLateRecordsDropped.Value(),
 		Drops:                  o.Drops(),
 		Future:                 o.Future.Value(),
+		State: status.KeyedState{
+			MemoryBytes:    o.State.MemoryBytes.Value(),
+			SpilledEntries: o.State.SpilledEntries.Value(),
+			SpillReads:     o.State.SpillReads.Value(),
+			SpillWrites:    o.State.SpillWrites.Value(),
+		},
 	}
 	for i := range o.InputWatermarks {
 		s.InputWatermarks = append(s.InputWatermarks, o.InputWatermarks[i].Value())

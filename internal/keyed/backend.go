@@ -25,6 +25,10 @@ type Backend[K comparable] struct {
 	storage   Storage
 	// keys is how keys are stored, nil if they are not.
 	keys *KeyCodec[K]
+	// overflow is nil without a budget.
+	overflow *overflow
+	// walked is the state whose table is being visited, which must stay as it is.
+	walked keyedState[K]
 }
 
 // Storage says how the states of a backend are stored and restored.
@@ -49,6 +53,13 @@ type keyedState[K comparable] interface {
 	cleanUp(budget int)
 	snapshot(*Snapshot) error
 	restore(snapshot.PartReader) error
+
+	// The following are called with a budget only.
+
+	bytes() (table, filter int)
+	spilledLen() int
+	spillSome(bytes int) error
+	eachOnDisk(visit func(hash uint64, key K) error) error
 }
 
 // opened is a state with what it was declared as.
@@ -100,6 +111,9 @@ func (b *Backend[K]) Snapshot(s *Snapshot) error {
 // SetCurrentKey makes key the one whose state is read and written. hash is the
 // one that came with it.
 func (b *Backend[K]) SetCurrentKey(hash uint64, key K) {
+	if b.overflow != nil {
+		b.watch()
+	}
 	b.hash, b.key = hash, key
 	b.uses++
 	b.use = b.uses
@@ -137,7 +151,7 @@ func (b *Backend[K]) CleanUp(budget int) {
 }
 
 // Err returns the first misuse of a state by the function: a use without a
-// current key. The operator asks after the calls it makes and ends the job.
+// current key, or what went wrong on disk. The operator asks after the calls it makes and ends the job.
 func (b *Backend[K]) Err() error { return b.err }
 
 func (b *Backend[K]) misused(name string) {
@@ -156,15 +170,25 @@ func (b *Backend[K]) EachKey[S any](s S, visit func(key K, s S) error) error {
 	if !ok {
 		return fmt.Errorf("%T is not a state of this operator", s)
 	}
+	visitKey := func(hash uint64, key K) error {
+		b.SetCurrentKey(hash, key)
+		return visit(key, s)
+	}
+	b.walked = keys
+	defer func() { b.walked = nil }()
 	// Downwards, because a deletion moves the last key, which is done.
 	for i := keys.len() - 1; i >= 0; i-- {
-		hash, key := keys.keyAt(i)
-		b.SetCurrentKey(hash, key)
-		if err := visit(key, s); err != nil {
+		if err := visitKey(keys.keyAt(i)); err != nil {
 			return err
 		}
 	}
-	return nil
+	if b.overflow == nil {
+		return nil
+	}
+	return keys.eachOnDisk(func(hash uint64, key K) error {
+		b.walked = nil // what goes to disk from now on is not visited again
+		return visitKey(hash, key)
+	})
 }
 
 // Value opens a value state.
@@ -252,11 +276,11 @@ func open[K comparable, D descriptor, S any](b *Backend[K], d D, build func(name
 		return none, fmt.Errorf("state %q: %w", d.Name(), err)
 	}
 	now.state = any(s).(keyedState[K])
+	b.states = append(b.states, now.state)
 	if err := b.restore(d.Name(), now.state); err != nil {
 		return none, fmt.Errorf("state %q cannot be restored: %w", d.Name(), err)
 	}
 	b.opened[d.Name()] = now
-	b.states = append(b.states, now.state)
 	return s, nil
 }
 

@@ -3,6 +3,7 @@ package keyed
 import (
 	"encoding/binary"
 	"fmt"
+	"unsafe"
 
 	"github.com/lowwater/lowwater/internal/codec"
 	"github.com/lowwater/lowwater/internal/snapshot"
@@ -25,6 +26,14 @@ type cells[K comparable, C any] struct {
 	write func(w *cellWriter[K], e *Entry[K, C]) error
 	// decoder returns a function that reads what is behind the key into a cell.
 	decoder func(p snapshot.Part, now int64) (func(data []byte, c *C) error, error)
+
+	// append appends all that a cell holds, also what has expired, as decoder reads it.
+	append func(dst []byte, c *C) ([]byte, error)
+	// lives reports whether something in a cell has not expired.
+	lives func(c *C, now int64) bool
+	// outside returns about what a cell with that many bytes of encoding takes in memory
+	// besides its own size.
+	outside func(c *C, encoded int) int
 }
 
 // layoutOf is the layout of the entries of a state, as the version of its part.
@@ -100,6 +109,9 @@ func singleCells[K comparable, E any](kind layoutOf, el *element[E]) *cells[K, E
 				return err
 			}, err
 		},
+		append:  el.append,
+		lives:   el.lives,
+		outside: func(_ *E, encoded int) int { return el.outside(encoded) },
 	}
 }
 
@@ -147,6 +159,26 @@ func listCells[K comparable, C, E any](el *element[E], l listElements[C, E]) *ce
 					return data, err
 				})
 			}, err
+		},
+		append: func(dst []byte, c *C) (_ []byte, err error) {
+			n := l.len(c)
+			dst = binary.AppendUvarint(dst, uint64(n))
+			for i := 0; i < n && err == nil; i++ {
+				dst, err = el.append(dst, l.at(c, i))
+			}
+			return dst, err
+		},
+		lives: func(c *C, now int64) bool {
+			for i := range l.len(c) {
+				if el.lives(l.at(c, i), now) {
+					return true
+				}
+			}
+			return false
+		},
+		outside: func(c *C, encoded int) int {
+			var e E
+			return l.len(c)*int(unsafe.Sizeof(e)) + el.outside(encoded)
 		},
 	}
 }
@@ -228,6 +260,25 @@ func mapCells[K, MK comparable, E any](keys *mapKeys[MK], el *element[E]) (*cell
 				})
 			}, err
 		},
+		append: m.append,
+		lives: func(c *entries[MK, E], now int64) bool {
+			for i := range c.len() {
+				if el.lives(&c.peek(i).Value, now) {
+					return true
+				}
+			}
+			return false
+		},
+		outside: func(c *entries[MK, E], encoded int) int {
+			n := c.len() * int(unsafe.Sizeof(Entry[MK, E]{}))
+			if c.many != nil {
+				n += c.len() * entryOverhead
+			}
+			if isFlat[MK]() && el.isFlat {
+				return n
+			}
+			return n + encoded
+		},
 	}, nil
 }
 
@@ -247,6 +298,21 @@ func (m pairs[K, MK, E]) write(w *cellWriter[K], e *Entry[K, entries[MK, E]]) er
 	}
 	few := e.Value.few
 	return m.writeSome(w, e.Hash, &e.Key, len(few), func(i int) *Entry[MK, E] { return &few[i] })
+}
+
+// append appends all pairs of a map.
+func (m pairs[K, MK, E]) append(dst []byte, c *entries[MK, E]) (_ []byte, err error) {
+	dst = binary.AppendUvarint(dst, uint64(c.len()))
+	for i := range c.len() {
+		p := c.peek(i)
+		if dst, err = m.mapKey.Append(dst, &p.Key); err != nil {
+			return dst, err
+		}
+		if dst, err = m.el.append(dst, &p.Value); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
 }
 
 // writeSome writes those of n pairs that have not expired.

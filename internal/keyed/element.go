@@ -12,12 +12,23 @@ import (
 type element[E any] struct {
 	schema string
 	dated  bool
+	// isFlat says that it takes no memory besides its own.
+	isFlat bool
 	append func(dst []byte, e *E) ([]byte, error)
 	// lives reports whether it has not expired.
 	lives func(e *E, now int64) bool
 	// decoder returns the decoder of what was stored under another schema, with or
 	// without times. What has none was accessed now.
 	decoder func(schema string, dated bool, now int64) (decodeElement[E], error)
+}
+
+// outside returns about what n elements take besides their own memory, if their encoding
+// has that many bytes.
+func (el *element[E]) outside(encoded int) int {
+	if el.isFlat {
+		return 0
+	}
+	return encoded
 }
 
 type decodeElement[E any] func(data []byte, e *E) (rest []byte, err error)
@@ -30,6 +41,7 @@ func plainElement[V any]() (*element[V], error) {
 	}
 	return &element[V]{
 		schema: c.Schema(),
+		isFlat: isFlat[V](),
 		append: c.Append,
 		lives:  func(*V, int64) bool { return true },
 		decoder: func(schema string, dated bool, _ int64) (decodeElement[V], error) {
@@ -56,6 +68,7 @@ func datedElement[V any](ttl expiry) (*element[dated[V]], error) {
 	return &element[dated[V]]{
 		schema: c.Schema(),
 		dated:  true,
+		isFlat: isFlat[V](),
 		append: func(dst []byte, e *dated[V]) ([]byte, error) {
 			return c.Append(binary.AppendVarint(dst, e.at), &e.value)
 		},

@@ -36,6 +36,14 @@ func (m *entries[K, V]) at(i int) *Entry[K, V] {
 	return &m.few[i]
 }
 
+// peek returns entry i for reading, valid until the next change.
+func (m *entries[K, V]) peek(i int) *Entry[K, V] {
+	if m.many != nil {
+		return m.many.entry(uint32(i))
+	}
+	return &m.few[i]
+}
+
 // index returns the number of a key's entry, -1 if it has none.
 func (m *entries[K, V]) index(keys *mapKeys[K], key K) int {
 	return m.find(keys, keys.hash(key), key)

@@ -37,6 +37,11 @@ func (c *KeyCodec[K]) Schema() string { return c.codec.Schema() }
 // Append appends the encoding of a key.
 func (c *KeyCodec[K]) Append(dst []byte, key *K) ([]byte, error) { return c.codec.Append(dst, key) }
 
+// decoder returns how keys that were appended are read.
+func (c *KeyCodec[K]) decoder() (func(data []byte, key *K) (rest []byte, err error), error) {
+	return c.codec.Decoder(c.Schema())
+}
+
 // Group returns the key group of a key with that hash.
 func (c *KeyCodec[K]) Group(hash uint64) int { return KeyGroup(hash, c.maxParallelism) }
 

@@ -43,6 +43,8 @@ type Snapshot struct {
 	encoded encodedEntries
 	drained sync.Cond
 	parts   []snapshot.PartWriter
+	// immutable are written last, without the lock.
+	immutable []immutable
 	// err is why the snapshot failed.
 	err error
 
@@ -140,12 +142,33 @@ func (s *Snapshot) Add(next func() (more bool, err error)) {
 	s.blocks = append(s.blocks, blocksFunc(next))
 }
 
+// immutable is something that does not change while it is written.
+type immutable struct {
+	part  int
+	write func(context.Context, snapshot.PartWriter) error
+	close func() error
+}
+
+// addImmutable has write write into a part of this snapshot, after all that the subtask might
+// change has been written. close is called when the snapshot has ended in any way.
+func (s *Snapshot) addImmutable(part snapshot.PartWriter, write func(context.Context, snapshot.PartWriter) error, close func() error) {
+	s.immutable = append(s.immutable, immutable{part.(*partEntries).number, write, close})
+}
+
 // Start hands the writing to a goroutine of its own. Afterwards only the functions that
 // write may add something.
 func (s *Snapshot) Start() { s.w.Later(s.write) }
 
 // write writes everything that the subtask has not.
 func (s *Snapshot) write(ctx context.Context) error {
+	err := s.writeAll(ctx)
+	for _, m := range s.immutable {
+		err = errors.Join(err, m.close())
+	}
+	return err
+}
+
+func (s *Snapshot) writeAll(ctx context.Context) error {
 	var entries encodedEntries
 	defer func() {
 		if !s.over.Load() { // user code has panicked
@@ -163,6 +186,11 @@ func (s *Snapshot) write(ctx context.Context) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.fail(err)
+			return err
+		}
+	}
+	for _, m := range s.immutable {
+		if err := m.write(ctx, s.parts[m.part]); err != nil {
 			return err
 		}
 	}

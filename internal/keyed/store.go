@@ -19,6 +19,8 @@ type store[K comparable, C any] struct {
 	lost C
 	// cells is how cells are stored, nil if they are not.
 	cells *cells[K, C]
+	// spilled is what is on disk, nil without a budget.
+	spilled *spilled[K, C]
 }
 
 // newStore returns an empty store. storage says how its cells are stored, if they are.
@@ -26,7 +28,9 @@ func newStore[K comparable, C any](b *Backend[K], name string, storage func() (*
 	s := store[K, C]{backend: b, name: name, table: NewTable[K, C]()}
 	var err error
 	if b.keys != nil {
-		s.cells, err = storage()
+		if s.cells, err = storage(); err == nil {
+			err = s.limit(storage)
+		}
 	}
 	return s, err
 }
@@ -58,6 +62,10 @@ func (s *store[K, C]) find() {
 		b.misused(s.name)
 		return
 	}
+	if s.spilled != nil {
+		s.cell = s.lookup(b.hash, b.key)
+		return
+	}
 	s.cell = s.table.Get(b.hash, b.key)
 }
 
@@ -73,7 +81,11 @@ func (s *store[K, C]) create() (c *C, created bool) {
 		s.lost = none
 		return &s.lost, true
 	}
-	s.cell, created = s.table.Upsert(b.hash, b.key)
+	if s.spilled != nil {
+		s.cell, created = s.obtain(b.hash, b.key)
+	} else {
+		s.cell, created = s.table.Upsert(b.hash, b.key)
+	}
 	return s.cell, created
 }
 
@@ -84,12 +96,16 @@ func (s *store[K, C]) Clear() {
 		b.misused(s.name)
 		return
 	}
+	if s.spilled != nil {
+		s.remove(b.hash, b.key)
+		return
+	}
 	s.table.Delete(b.hash, b.key)
 }
 
 // deleteAt removes the cell of any key.
 func (s *store[K, C]) deleteAt(i int) {
-	s.table.DeleteAt(i)
+	s.removeAt(i)
 	s.cell, s.use = nil, 0
 }
 
@@ -126,7 +142,7 @@ func (s *store[K, C]) snapshot(to *Snapshot) error {
 		}
 		return nil
 	})
-	return nil
+	return s.snapshotDisk(to, part)
 }
 
 // restore fills the empty state from a part.
@@ -142,7 +158,17 @@ func (s *store[K, C]) restore(p snapshot.PartReader) error {
 		return err
 	}
 	return s.backend.keys.Read(p, func(hash uint64, key K, rest []byte) error {
-		c, _ := s.table.Upsert(hash, key)
+		var c *C
+		if s.spilled != nil {
+			s.backend.uses++
+			s.backend.watch() // what is restored may be more than the budget
+			c, _ = s.obtain(hash, key)
+		} else {
+			c, _ = s.table.Upsert(hash, key)
+		}
+		if s.backend.err != nil {
+			return s.backend.err
+		}
 		return decode(rest, c)
 	})
 }

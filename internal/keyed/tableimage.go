@@ -110,15 +110,24 @@ func (t *Table[K, V]) keep(i uint32) {
 // IsShared reports whether a copy of a V may share memory with it that can be changed.
 func IsShared[V any]() bool { return isShared(reflect.TypeFor[V]()) }
 
-func isShared(t reflect.Type) bool {
+// isFlat reports whether a V holds neither pointers nor text.
+func isFlat[V any]() bool { return !holds(reflect.TypeFor[V](), true) }
+
+func isShared(t reflect.Type) bool { return holds(t, false) }
+
+// holds reports whether values of a type point to something: with text also to that of a
+// string, which nobody can change.
+func holds(t reflect.Type, text bool) bool {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.UnsafePointer, reflect.Slice, reflect.Map, reflect.Chan, reflect.Func, reflect.Interface:
 		return true
+	case reflect.String:
+		return text
 	case reflect.Array:
-		return isShared(t.Elem())
+		return holds(t.Elem(), text)
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if isShared(t.Field(i).Type) {
+			if holds(t.Field(i).Type, text) {
 				return true
 			}
 		}

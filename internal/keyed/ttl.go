@@ -89,6 +89,7 @@ func (s *aging[K, V]) write() (v *V, created bool) {
 }
 
 func (s *aging[K, V]) cleanUp(budget int) {
+	s.cleanUpDisk(budget)
 	for s.start(s.len()); budget > 0 && s.rest > 0; budget-- {
 		s.rest--
 		if s.expired(s.table.entry(uint32(s.rest)).Value.at, s.backend.now) {
@@ -254,6 +255,7 @@ func (s *agingList[K, V]) Set(vs []V) {
 // cleanUp removes elements from the front of lists. What was added later was
 // accessed later, unless the clock was set back; then a read removes it.
 func (s *agingList[K, V]) cleanUp(budget int) {
+	s.cleanUpDisk(budget)
 	for s.start(s.len()); budget > 0 && s.rest > 0; budget-- {
 		s.rest--
 		c := &s.table.At(s.rest).Value
@@ -370,6 +372,7 @@ func (s *agingMap[K, MK, MV]) each(yield func(MK, MV) bool) {
 }
 
 func (s *agingMap[K, MK, MV]) cleanUp(budget int) {
+	s.cleanUpDisk(budget)
 	for s.start(s.len()); budget > 0 && s.rest > 0; {
 		c := &s.table.At(s.rest - 1).Value
 		for s.inner.start(c.len()); budget > 0 && s.inner.rest > 0; budget-- {

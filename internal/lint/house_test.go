@@ -34,6 +34,7 @@ var house = [][]string{
 	{"internal/operator"},
 	{"internal/exchange"},
 	{"internal/keyed"},
+	{"internal/spill"},
 	{"internal/codec"},    // state as bytes; formats for the outside are format's
 	{"internal/snapshot"}, // words between operators and checkpoints, which must not know each other
 	{"internal/progress"},

@@ -63,12 +63,26 @@ type Operator struct {
 	// Source is a source's own numbers, Splits what its subtask reads at the moment.
 	Source Source
 	Splits SplitSet
+	// State is the numbers of keyed state with a memory budget.
+	State State
 	// InputWatermarks are the last watermarks of each logical input of an operator with
 	// several; idleness plays no part in them.
 	InputWatermarks []Gauge
 
 	dropsMu sync.Mutex
 	drops   map[string]*Sampled
+}
+
+// State is the numbers of an operator's keyed state in one subtask. They are kept if there
+// is a memory budget.
+type State struct {
+	// MemoryBytes is about what it takes in memory, SpilledEntries how many cells, of one
+	// key in one state, are on disk.
+	MemoryBytes    Gauge
+	SpilledEntries Gauge
+	// SpillReads are the cells looked for on disk, SpillWrites those written to it.
+	SpillReads  Counter
+	SpillWrites Counter
 }
 
 // NewOperator returns an operator's numbers with Flink's initial values.

@@ -1,6 +1,8 @@
 package keyedop
 
 import (
+	"errors"
+
 	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/eventtime"
 	"github.com/lowwater/lowwater/internal/exchange"
@@ -41,13 +43,17 @@ func (c *core[K, R]) open(rt *operator.Runtime, out operator.Output) error {
 	x.Operator.rt = rt
 	c.emitter = operator.NewEmitter[R](out, "")
 	c.alarm = operator.NewAlarm(rt.Timers, c.onClock)
-	if !isStored(rt) {
+	if !isStored(rt) && rt.StateMemory == 0 {
 		return nil
 	}
 	x.backend.SetTime(rt.Timers.Now())
-	return x.backend.Store(keyed.Storage{
+	err := x.backend.Store(keyed.Storage{
 		Kind: snapshot.Keyed, Prefix: "state/", Restored: rt.Restored, MaxParallelism: rt.MaxParallelism,
 	})
+	if err == nil && rt.StateMemory > 0 {
+		x.backend.Limit(keyed.Budget{Bytes: rt.StateMemory, Dir: rt.StateDir, Logger: rt.Logger, Numbers: &rt.Metrics.State})
+	}
+	return err
 }
 
 // opened comes after the function was opened, with its error.
@@ -222,8 +228,9 @@ func (c *core[K, R]) Finish() error {
 
 func (c *core[K, R]) Close() error {
 	c.alarm.Stop()
-	if c.close == nil {
-		return nil
+	var err error
+	if c.close != nil {
+		err = c.close()
 	}
-	return c.close()
+	return errors.Join(err, c.context.backend.Close())
 }

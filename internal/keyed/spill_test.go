@@ -1,0 +1,314 @@
+package keyed
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowwater/lowwater/internal/metric"
+	"github.com/lowwater/lowwater/internal/snapshot"
+	"github.com/lowwater/lowwater/internal/snapshot/snapshottest"
+	"github.com/lowwater/lowwater/state"
+)
+
+// limited returns a backend with a budget, and its numbers.
+func limited(t testing.TB, bytes int64, restored snapshot.Reader) (*Backend[string], *metric.State) {
+	t.Helper()
+	b, numbers := NewBackend[string](), &metric.State{}
+	storeIn(t, b, restored)
+	b.Limit(Budget{Bytes: bytes, Dir: t.TempDir(), Numbers: numbers})
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b, numbers
+}
+
+// randomUse uses a state of the current key in a random way, the same in all backends, and
+// returns what each has seen.
+func randomUse(r *rand.Rand, backends ...*allStates) (seen []string) {
+	op, a, b, n := r.IntN(16), r.IntN(100), r.IntN(60), r.IntN(40)
+	mapKey := fmt.Sprint(b)
+	for _, s := range backends {
+		var got any
+		switch op {
+		case 0, 1:
+			s.value.Set(a)
+		case 2:
+			s.value.Clear()
+		case 3, 4:
+			s.reducing.Add(a)
+			s.aggregating.Add(a)
+		case 5:
+			s.reducing.Clear()
+		case 6:
+			s.list.Set([]int{a, b})
+		case 7:
+			s.list.AddAll(slices.Repeat([]int{a}, n))
+		case 8:
+			s.list.Clear()
+		case 9:
+			s.entries.Remove(mapKey)
+		case 10, 11:
+			s.entries.Put(mapKey, a)
+		case 12:
+			v, ok := s.value.Get()
+			got = []any{v, ok, s.entries.Contains(mapKey)}
+		case 13:
+			got = slices.Clone(s.list.Get())
+		case 14:
+			v, ok := s.entries.Get(mapKey)
+			got = []any{v, ok}
+		default:
+			v, ok := s.reducing.Get()
+			w, okAlso := s.aggregating.Get()
+			got = []any{v, ok, w, okAlso}
+		}
+		seen = append(seen, fmt.Sprint(op, got))
+	}
+	return seen
+}
+
+// eachKey returns the keys that EachKey visits with their values, sorted, and changes some
+// of them.
+func eachKey(t *testing.T, s *allStates) (visited []string) {
+	t.Helper()
+	if err := s.EachKey(s.value, func(key string, v state.ValueState[int]) error {
+		n, ok := v.Get()
+		if !ok { // expired, and not cleaned up yet
+			return nil
+		}
+		visited = append(visited, fmt.Sprint(key, "=", n))
+		switch n % 5 {
+		case 0:
+			v.Clear()
+		case 1:
+			v.Set(n + 1)
+		}
+		s.reducing.Add(n)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(visited)
+	return visited
+}
+
+// A backend whose budget holds a few of its keys does what one without a budget does: in
+// reads, in EachKey, in snapshots taken at any time while both go on, and in what is
+// restored from them, also in another number of subtasks and with another budget.
+func TestSpillingChangesNothing(t *testing.T) {
+	for _, ttl := range []state.TTL{{}, {After: 40 * time.Millisecond}, {After: 40 * time.Millisecond, Update: state.OnReadAndWrite}} {
+		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
+			r := newRand(t)
+			for range 3 {
+				spillAtRandom(t, r, ttl)
+			}
+		})
+	}
+}
+
+func spillAtRandom(t *testing.T, r *rand.Rand, ttl state.TTL) {
+	hash := hasherOf[string](t)
+	keys := make([]string, 400+r.IntN(2000))
+	for i := range keys {
+		keys[i] = fmt.Sprint("key", i)
+	}
+	free := openAll(t, ttl)
+	b, numbers := limited(t, 1<<(9+r.IntN(7)), nil)
+	tight := openAllIn(t, b, ttl)
+	now := int64(1000)
+	use := func() {
+		if r.IntN(400) == 0 {
+			now++
+		}
+		key := keys[min(r.IntN(len(keys)), r.IntN(len(keys)))]
+		for _, s := range []*allStates{free, tight} {
+			s.SetTime(now)
+			s.SetCurrentKey(hash(key), key)
+		}
+		if seen := randomUse(r, free, tight); seen[0] != seen[1] {
+			t.Fatalf("key %s: %s with a budget, %s without", key, seen[1], seen[0])
+		}
+		budget := r.IntN(6)
+		for _, s := range []*allStates{free, tight} {
+			s.ClearCurrentKey()
+			s.CleanUp(budget)
+		}
+		if err := tight.Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		for range r.IntN(10_000) {
+			use()
+		}
+		if diff := cmp.Diff(eachKey(t, free), eachKey(t, tight)); diff != "" {
+			t.Fatalf("EachKey without (-) and with (+) a budget:\n%s", diff)
+		}
+		reference, taken, at := takeSnapshot(t, free.Backend), takeSnapshot(t, tight.Backend), now
+		for more := true; more; {
+			for range r.IntN(1000) {
+				use()
+			}
+			var err error
+			if more, err = taken.Step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := reference.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		want := restoredContents(t, reference, 1, at, 1<<40, ttl, keys)
+		got := restoredContents(t, taken, 1+r.IntN(4), at, 1<<(9+r.IntN(7)), ttl, keys)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("restored without (-) and with (+) a budget:\n%s", diff)
+		}
+	}
+	if ttl.After == 0 && (numbers.SpillReads.Value() == 0 || numbers.SpillWrites.Value() == 0) {
+		t.Errorf("%d reads and %d writes: the budget is too large for this test", numbers.SpillReads.Value(), numbers.SpillWrites.Value())
+	}
+}
+
+// restoredContents returns what a number of subtasks have of a snapshot.
+func restoredContents(t *testing.T, taken *snapshottest.Snapshot, parallelism int, at, budget int64, ttl state.TTL, keys []string) map[string]string {
+	t.Helper()
+	hash := hasherOf[string](t)
+	readers, err := snapshottest.Readers([]*snapshottest.Snapshot{taken}, parallelism, 128)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for subtask, reader := range readers {
+		b, _ := limited(t, budget, reader)
+		b.SetTime(at)
+		s := openAllIn(t, b, ttl)
+		var own []string
+		for _, k := range keys {
+			if SubtaskOf(KeyGroup(hash(k), 128), parallelism, 128) == subtask {
+				own = append(own, k)
+			}
+		}
+		maps.Copy(all, s.contents(own, hash))
+		if err := b.Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// What nobody reads any more leaves the disk, and memory stays within the budget.
+func TestSpilledStateExpires(t *testing.T) {
+	hash := hasherOf[string](t)
+	const budget = 64 << 10
+	b, numbers := limited(t, budget, nil)
+	s := openAllIn(t, b, state.TTL{After: time.Second})
+	const keys = 20_000
+	for i := range keys {
+		key := fmt.Sprint(i)
+		s.SetCurrentKey(hash(key), key)
+		s.value.Set(i)
+		s.list.Add(i)
+		s.entries.Put(key, i)
+	}
+	if n, bytes := numbers.SpilledEntries.Value(), numbers.MemoryBytes.Value(); n < 2*keys || bytes > 20*keys+budget {
+		t.Errorf("%d cells are on disk, %d bytes in memory", n, bytes)
+	}
+	s.ClearCurrentKey()
+	s.SetTime(1000)
+	for range 3 * keys / 1000 {
+		s.CleanUp(1000)
+	}
+	s.settle()
+	if n := numbers.SpilledEntries.Value(); n != 0 {
+		t.Errorf("%d cells are still on disk", n)
+	}
+	if err := s.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A disk that fails is an error of the backend that names the state and the directory.
+func TestSpillingFails(t *testing.T) {
+	hash := hasherOf[string](t)
+	file := t.TempDir() + "/file"
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b := NewBackend[string]()
+	storeIn(t, b, nil)
+	b.Limit(Budget{Bytes: 100, Dir: file})
+	s := openAllIn(t, b, state.TTL{})
+	for i := range 1000 {
+		key := fmt.Sprint(i)
+		s.SetCurrentKey(hash(key), key)
+		s.value.Set(i)
+	}
+	err := s.Err()
+	for _, part := range []string{`state "value"`, file, "WithStateMemory"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("error %v lacks %q", err, part)
+		}
+	}
+}
+
+// BenchmarkBudget counts by key, without a budget, with one that holds all keys, and with
+// one that holds a tenth of them, by keys that are all alike and by a skewed choice. ns/op
+// is per record.
+func BenchmarkBudget(b *testing.B) {
+	const keys = 1 << 17
+	hash := hasherOf[string](b)
+	names, hashes := make([]string, keys), make([]uint64, keys)
+	for i := range names {
+		names[i] = fmt.Sprintf("user%07d", i)
+		hashes[i] = hash(names[i])
+	}
+	const all = keys * 80
+	for _, budget := range []struct {
+		name  string
+		bytes int64
+	}{{"none", 0}, {"enough", 2 * all}, {"tenth", all / 10}} {
+		for _, skewed := range []bool{false, true} {
+			b.Run(fmt.Sprintf("budget=%s/skewed=%v", budget.name, skewed), func(b *testing.B) {
+				backend := NewBackend[string]()
+				storeIn(b, backend, nil)
+				if budget.bytes > 0 {
+					backend, _ = limited(b, budget.bytes, nil)
+				}
+				count, err := backend.Value(state.Value[int64]("count"))
+				if err != nil {
+					b.Fatal(err)
+				}
+				use := func(i int) {
+					backend.SetCurrentKey(hashes[i], names[i])
+					n, _ := count.Get()
+					count.Set(n + 1)
+				}
+				for i := range keys {
+					use(i)
+				}
+				r := rand.New(rand.NewPCG(1, 2))
+				zipf := rand.NewZipf(r, 1.1, 1, keys-1)
+				b.ResetTimer()
+				for range b.N {
+					if skewed {
+						use(int(zipf.Uint64() * 7919 % keys))
+					} else {
+						use(r.IntN(keys))
+					}
+				}
+				if err := backend.Err(); err != nil {
+					b.Fatal(err)
+				}
+			})
+		}
+	}
+}

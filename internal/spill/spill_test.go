@@ -1,0 +1,191 @@
+package spill
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// The filter never misses what was added and not removed, counts right, and is empty in
+// the end.
+func TestFilter(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var f Filter
+		counts := map[uint64]int{}
+		n := 0
+		// Few values, so that hashes come several times; some share a shard.
+		hashes := rapid.SliceOfNDistinct(rapid.Uint64(), 1, 200, rapid.ID[uint64]).Draw(rt, "hashes")
+		for range rapid.IntRange(0, 2000).Draw(rt, "steps") {
+			h := rapid.SampledFrom(hashes).Draw(rt, "hash")
+			if rapid.Bool().Draw(rt, "add") {
+				f.Add(h)
+				counts[h]++
+				n++
+			} else if counts[h] > 0 {
+				f.Remove(h)
+				counts[h]--
+				n--
+			}
+			if f.Len() != n {
+				rt.Fatalf("%d hashes instead of %d", f.Len(), n)
+			}
+		}
+		for h, n := range counts {
+			if n > 0 && !f.Has(h) {
+				rt.Fatalf("%x is missed", h)
+			}
+			for range n {
+				f.Remove(h)
+			}
+		}
+		for _, h := range hashes {
+			if f.Has(h) {
+				rt.Fatalf("%x is there, in an empty filter", h)
+			}
+		}
+	})
+}
+
+func TestFilterErrors(t *testing.T) {
+	var f Filter
+	const n = 1 << 20
+	for i := range uint64(n) {
+		f.Add(i << 32)
+	}
+	wrong := 0
+	for i := range uint64(n) {
+		if f.Has((n + i) << 32) {
+			wrong++
+		}
+	}
+	if wrong > n/1000 {
+		t.Errorf("%d of %d answers are wrong", wrong, n)
+	}
+	if perHash := float64(f.Bytes()) / n; perHash > 11 {
+		t.Errorf("%.1f bytes a hash", perHash)
+	}
+}
+
+func open(t *testing.T, o Options) *Store {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A view shows what there was, also after the store has been closed; then the directory is
+// gone.
+func TestView(t *testing.T) {
+	s := open(t, Options{})
+	b := s.NewBatch()
+	for i := range 100 {
+		if err := b.Set(fmt.Appendf(nil, "%c%02d", 'a'+i%2, i), []byte{byte(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	v := s.View()
+	if err := errors.Join(s.Delete([]byte("b99")), b.Set([]byte("b97"), []byte("x")), b.Commit(), b.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := s.Get([]byte("b99"), func([]byte) error { return nil }); found || err != nil {
+		t.Errorf("deleted: %v, %v", found, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for e, err := range v.From([]byte("b"), []byte("b95")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprint(string(e.Key), e.Value))
+	}
+	if diff := cmp.Diff([]string{"b95[95]", "b97[97]", "b99[99]"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(s.Dir()); !os.IsNotExist(err) {
+		t.Errorf("the directory is still there: %v", err)
+	}
+}
+
+// What a dead process left is removed, what a living one has is not.
+func TestRemoveDead(t *testing.T) {
+	base := t.TempDir()
+	dead := filepath.Join(base, dirPrefix+"dead")
+	if err := os.Mkdir(dead, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	first, second := open(t, Options{Dir: base}), open(t, Options{Dir: base})
+	for dir, want := range map[string]bool{dead: false, first.Dir(): true, second.Dir(): true} {
+		if _, err := os.Stat(dir); (err == nil) != want {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	if err := errors.Join(first.Close(), second.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A disk that cannot be written to is an error that says where and what to do, also if it
+// is met in the background only.
+func TestDiskErrors(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	check := func(err error, dir string) {
+		t.Helper()
+		for _, part := range []string{dir, "WithStateMemory"} {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("error %v lacks %q", err, part)
+			}
+		}
+	}
+	_, err := Open(Options{Dir: file})
+	check(err, file)
+
+	full := errorfs.ErrInjected
+	broken := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileWrite && strings.HasSuffix(op.Path, ".sst") {
+			return full
+		}
+		return nil
+	})
+	s := open(t, Options{FS: errorfs.Wrap(vfs.Default, broken)})
+	b := s.NewBatch()
+	for i := 0; err == nil || i == 0; i++ {
+		if err = b.Set(fmt.Append(nil, i), bytes.Repeat([]byte{byte(i)}, 1<<16)); err == nil {
+			err = b.Commit()
+		}
+		if i > 64*maxMemTables {
+			t.Fatal("nothing failed")
+		}
+	}
+	check(err, s.Dir())
+	if err := errors.Join(b.Close(), s.Close()); err != nil {
+		t.Errorf("closing after the disk failed: %v", err)
+	}
+	if !errors.Is(err, full) {
+		t.Errorf("error %v does not have its cause", err)
+	}
+}
