@@ -240,6 +240,11 @@ func (o *intervalJoin[K, T, U, R]) emit(left T, right U, leftAt, rightAt int64, 
 // Watermark forgets what can find no partner any more, then forwards t.
 func (o *intervalJoin[K, T, U, R]) Watermark(t int64) error {
 	o.pair.Watermark = t
+	if o.rt.Resuming {
+		// What came behind its time is kept until the next watermark, also over a restart.
+		o.timers.Resume(t)
+		return o.Out.Watermark(t)
+	}
 	if err := o.timers.AdvanceWatermark(t, o.forget); err != nil {
 		return err
 	}

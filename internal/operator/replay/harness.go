@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 
@@ -14,6 +16,8 @@ import (
 	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/internal/metric"
 	"github.com/lowwater/lowwater/internal/operator"
+	"github.com/lowwater/lowwater/internal/snapshot"
+	"github.com/lowwater/lowwater/internal/snapshot/snapshottest"
 )
 
 const (
@@ -136,27 +140,83 @@ func (c *clock) set(now int64) error {
 	return nil
 }
 
-// harness drives one operator after the other, each with the state of the last.
+// harness drives one operator, or one after the other, each restored from the last.
 type harness struct {
 	recorder
-	op      operator.Operator
+	op operator.Operator
+	// remake makes the operator.
+	remake func() operator.Operator
+	// random, if not nil, says when to go on from a checkpoint.
+	random *rand.Rand
+	// watermark is the last one that the operator was told, if told.
+	watermark int64
+	told      bool
+
 	clock   clock
 	metrics *metric.Operator
 	hash    func(string) uint64
 	pool    *exchange.KeyedPool[string, Element]
 }
 
-func newHarness() (*harness, error) {
+// newHarness opens an operator. random, if not nil, says when to replace it by another one
+// that is restored from its snapshot.
+func newHarness(remake func() operator.Operator, random *rand.Rand) (*harness, error) {
 	hash, err := keyed.HasherFor[string]()
-	return &harness{metrics: metric.NewOperator("operator", ""), hash: hash, pool: exchange.NewKeyedPool[string, Element]()}, err
+	if err != nil {
+		return nil, err
+	}
+	h := &harness{
+		metrics: metric.NewOperator("operator", ""), hash: hash, pool: exchange.NewKeyedPool[string, Element](),
+		remake: remake, random: random,
+	}
+	return h, h.open(nil)
 }
 
-func (h *harness) open(op operator.Operator) error {
-	h.op = op
-	return op.Open(&operator.Runtime{
-		Name: "operator", Parallelism: 1, MaxParallelism: 128, Context: context.Background(),
+// open opens a new operator, which goes on from what restored holds.
+func (h *harness) open(restored snapshot.Reader) error {
+	h.op = h.remake()
+	rt := &operator.Runtime{
+		Name: "operator", Parallelism: 1, MaxParallelism: maxParallelism, Context: context.Background(),
 		Logger: slog.New(slog.DiscardHandler), Metrics: h.metrics, Timers: &h.clock, Splits: &operator.SplitRegistry{},
-	}, h)
+		Checkpointing: h.random != nil, Restored: restored,
+	}
+	if err := h.op.Open(rt, h); err != nil || restored == nil || !h.told {
+		return err
+	}
+	rt.Resuming = true
+	defer func() { rt.Resuming = false }()
+	return h.op.Watermark(h.watermark)
+}
+
+// failOver goes on with another operator, if that is random's will. Nothing must come out.
+func (h *harness) failOver() error {
+	if h.random == nil || h.random.IntN(4) > 0 {
+		return nil
+	}
+	taken, err := snapshottest.Take(1, h.op.(operator.Stateful).Snapshot)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(taken.Finish(), h.op.Close()); err != nil {
+		return err
+	}
+	readers, err := snapshottest.Readers([]*snapshottest.Snapshot{taken}, 1, maxParallelism)
+	if err != nil {
+		return err
+	}
+	if err := h.open(readers[0]); err != nil {
+		return err
+	}
+	if out := h.take(); len(out.emitted) > 0 {
+		return fmt.Errorf("%d results came out of a restored operator before any input", len(out.emitted))
+	}
+	return nil
+}
+
+// tell tells the operator a watermark.
+func (h *harness) tell(t int64) error {
+	h.watermark, h.told = t, true
+	return h.op.Watermark(t)
 }
 
 func (h *harness) element(input int, e Element, timestamp int64) error {

@@ -1,14 +1,16 @@
 package replay
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
 
 // The cases of process functions and interval joins that do without snapshots come out as
-// recorded. Package keyedop's own tests run all of them, and look inside.
+// recorded, also if the operator is restored from snapshots at random. Package keyedop's own
+// tests run all of them, and look inside.
 func TestConformanceOfKeyedOperators(t *testing.T) {
-	for kind, answer := range map[string]func(Case) (Case, error){"timers": AnswerTimers, "interval_join": AnswerIntervalJoin} {
+	for kind, answer := range map[string]func(Case, *rand.Rand) (Case, error){"timers": AnswerTimers, "interval_join": AnswerIntervalJoin} {
 		cases, err := Vectors(kind, "../keyedop/testdata/windows")
 		if err != nil {
 			t.Fatal(err)
@@ -21,12 +23,18 @@ func TestConformanceOfKeyedOperators(t *testing.T) {
 			}
 			ran++
 			t.Run(kind+"/"+c.ID, func(t *testing.T) {
-				got, err := answer(c)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if d := Difference(c, got); d != "" {
-					t.Error(d)
+				for seed := range uint64(10) {
+					var random *rand.Rand
+					if seed > 0 {
+						random = rand.New(rand.NewPCG(seed, 0))
+					}
+					got, err := answer(c, random)
+					if err != nil {
+						t.Fatalf("seed %d: %v", seed, err)
+					}
+					if d := Difference(c, got); d != "" {
+						t.Errorf("seed %d: %s", seed, d)
+					}
 				}
 			})
 		}

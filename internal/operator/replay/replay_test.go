@@ -21,8 +21,8 @@ func TestWhatIsNotUnderstoodFails(t *testing.T) {
 	windows := func(c Case) error { _, err := AnswerWindowOperator(c, General); return err }
 	fast := func(c Case) error { _, err := AnswerWindowOperator(c, Fast); return err }
 	trigger := func(c Case) error { _, err := AnswerTrigger(c); return err }
-	timers := func(c Case) error { _, err := AnswerTimers(c); return err }
-	join := func(c Case) error { _, err := AnswerIntervalJoin(c); return err }
+	timers := func(c Case) error { _, err := AnswerTimers(c, nil); return err }
+	join := func(c Case) error { _, err := AnswerIntervalJoin(c, nil); return err }
 	const tumbling = `{"op": {"assigner": {"type": "tumbling", "size": 5}, "function": "sum"}, "steps": [%]}`
 	for _, test := range []struct {
 		answer     func(Case) error
