@@ -34,8 +34,9 @@ lint: vet ## vet, and the style rules of internal/lint
 test: vet ## vet, and all tests that need nothing but Go, with the race detector (PKG=./...)
 	go test -race -tags $(TEST_TAGS) $(PKG)
 
-integration: ## the tests against a real Apache Kafka, started and stopped here (KAFKA_PORT=19092)
+integration: ## the tests against a real Apache Kafka, and lowwater why on jobs of a real Flink; both started and stopped here (KAFKA_PORT=19092)
 	test/integration/run.sh
+	test/flinkwhy/run.sh
 
 recovery: ## random interruptions of jobs in virtual time, many more than test runs (SEEDS=2000)
 	go test -tags $(TEST_TAGS) -count 1 ./test/recovery -seeds $(SEEDS) -kafkaseeds $$(($(SEEDS) / 10))
@@ -43,7 +44,7 @@ recovery: ## random interruptions of jobs in virtual time, many more than test r
 chaos: ## a job on a real Kafka, disturbed FAULTS times: killed, frozen, cut off, its disk full, its checkpoints damaged (FAULTS=12; SEED=)
 	go run ./test/chaos -faults $(FAULTS) $(if $(SEED),-seed $(SEED))
 
-flinkwhy: ## lowwater why on jobs of a real Flink that stall, started and stopped here
+flinkwhy: ## the second part of integration alone
 	test/flinkwhy/run.sh
 
 demo: ## watch a job on an embedded broker stall and flow (SCENARIO=union; SCENARIO=--help lists them)
