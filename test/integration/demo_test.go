@@ -42,10 +42,18 @@ func TestDemo(t *testing.T) {
 		for _, scenario := range []string{"quiet-partition", "over-parallel", "union", "strategy-after-source", "processing-time"} {
 			t.Run(scenario, func(t *testing.T) {
 				t.Parallel()
-				p := start(t, binary, "demo", scenario, "--act-time=1s", "--brokers", strings.Join(brokers(t), ","))
-				code, stdout, stderr := p.end(t)
-				if code != 0 || len(stderr) != 0 || !strings.HasSuffix(stdout[len(stdout)-1], "acts, all as promised.") {
-					t.Errorf("exit code %d, stderr %q", code, stderr)
+				// Acts play in real time: a machine that is busy for seconds may miss a promise
+				// once.
+				for attempt := 1; ; attempt++ {
+					p := start(t, binary, "demo", scenario, "--act-time=1s", "--brokers", strings.Join(brokers(t), ","))
+					code, stdout, stderr := p.end(t)
+					if code == 0 && len(stderr) == 0 && strings.HasSuffix(stdout[len(stdout)-1], "acts, all as promised.") {
+						return
+					}
+					if attempt == 2 {
+						t.Fatalf("exit code %d, stderr %q", code, stderr)
+					}
+					t.Logf("attempt %d: exit code %d, stderr %q", attempt, code, stderr)
 				}
 			})
 		}
