@@ -43,7 +43,7 @@ func TestBucket(t *testing.T) {
 	if err := s.Retain(2); err != nil {
 		t.Fatal(err)
 	}
-	c, skipped, err := s.Latest()
+	c, skipped, err := s.Latest(0)
 	if len(skipped) > 0 {
 		t.Error(skipped)
 	}
@@ -64,7 +64,7 @@ func TestBucket(t *testing.T) {
 	if err := b.remove("chk-2/2-0.seg", "nothing"); err != nil {
 		t.Fatal(err)
 	}
-	c, skipped, err = s.Latest()
+	c, skipped, err = s.Latest(0)
 	checkWhole(t, 1, KindCheckpoint)(c, err)
 	if len(skipped) != 1 || !strings.Contains(skipped[0].Err.Error(), "mem://bucket/dir/chk-2/2-0.seg is missing") {
 		t.Errorf("skipped %v", skipped)

@@ -195,7 +195,7 @@ func TestStoreAndRestore(t *testing.T) {
 	for name, address := range addresses(t) {
 		t.Run(name, func(t *testing.T) {
 			s := openTest(t, address)
-			if c, skipped, err := s.Latest(); c != nil || skipped != nil || err != nil {
+			if c, skipped, err := s.Latest(0); c != nil || skipped != nil || err != nil {
 				t.Fatalf("an empty directory has %v, %v, %v", c, skipped, err)
 			}
 			path, err := take(s, 1, KindCheckpoint, "")
@@ -213,7 +213,7 @@ func TestStoreAndRestore(t *testing.T) {
 			checkWhole(t, 1, KindCheckpoint)(s.Load("chk-1"))
 			checkWhole(t, 1, KindCheckpoint)(Load(t.Context(), path+"/manifest"))
 			checkWhole(t, 3, KindSavepoint)(s.Load(saved))
-			latest, skipped, err := s.Latest()
+			latest, skipped, err := s.Latest(0)
 			if len(skipped) > 0 {
 				t.Error("skipped", skipped)
 			}
@@ -262,7 +262,7 @@ func TestVirtualTime(t *testing.T) {
 			if _, err := take(s, next, KindCheckpoint, ""); err != nil {
 				t.Fatal(err)
 			}
-			c, _, err := s.Latest()
+			c, _, err := s.Latest(0)
 			checkWhole(t, next, KindCheckpoint)(c, err)
 		})
 	}

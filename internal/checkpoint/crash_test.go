@@ -251,7 +251,7 @@ func TestCrash(t *testing.T) {
 }
 
 func checkAfterCrash(s *Store, completed bool) error {
-	latest, skipped, err := s.Latest()
+	latest, skipped, err := s.Latest(0)
 	if err != nil {
 		return err
 	}

@@ -163,7 +163,7 @@ func TestNewestIsDamaged(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "chk-5/2-0.seg.part"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	latest, skipped, err := s.Latest()
+	latest, skipped, err := s.Latest(0)
 	checkWhole(t, 2, KindCheckpoint)(latest, err)
 	wants := []string{"chk-5: it was not completed", "chk-4/2-0.seg has 100 bytes instead of", "chk-3/manifest: it is not a lowwater manifest"}
 	if len(skipped) != len(wants) {

@@ -265,16 +265,20 @@ func (s *Store) NextID() (int64, error) {
 	return next, nil
 }
 
-// Latest returns the newest checkpoint or savepoint that is whole, nil if there is none,
-// and those newer ones that are not, with the reasons. The caller closes it; until then
-// it is not removed.
-func (s *Store) Latest() (latest *Checkpoint, skipped []Info, err error) {
+// Latest returns the newest checkpoint or savepoint with a number above after that is
+// whole, nil if there is none, and those newer ones that are not, with the reasons. Every
+// byte is looked at: an operator that found damage half-way could only fail the job. The
+// caller closes it; until then it is not removed.
+func (s *Store) Latest(after int64) (latest *Checkpoint, skipped []Info, err error) {
 	infos, err := s.found()
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, info := range infos {
-		c, err := s.load(info.dir)
+		if info.ID <= after {
+			break
+		}
+		c, err := s.loadWhole(info.dir)
 		if err == nil {
 			return c, skipped, nil
 		}
@@ -282,6 +286,17 @@ func (s *Store) Latest() (latest *Checkpoint, skipped []Info, err error) {
 		skipped = append(skipped, info)
 	}
 	return nil, skipped, nil
+}
+
+func (s *Store) loadWhole(dir string) (*Checkpoint, error) {
+	c, err := s.load(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Verify(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
 }
 
 // Load opens a checkpoint or savepoint by its path, URL, or name in the directory.

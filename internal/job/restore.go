@@ -26,20 +26,7 @@ type restored struct {
 // is whole, and before there is one what the options say. Damaged ones on the way are
 // logged.
 func (c *checkpoints) restore() (*restored, error) {
-	cp, err := c.newest(c.base)
-	if err != nil {
-		return nil, err
-	}
-	o := c.options.Restore
-	switch {
-	case cp != nil:
-	case o.Path != "":
-		if cp, err = c.store.Load(o.Path); err == nil {
-			err = cp.Verify()
-		}
-	case o.Latest:
-		cp, err = c.newest(0)
-	}
+	cp, err := c.choose()
 	if err != nil || cp == nil {
 		return nil, err
 	}
@@ -53,45 +40,44 @@ func (c *checkpoints) restore() (*restored, error) {
 	}
 	c.mu.Unlock()
 	c.job.log.Info("restoring", "checkpoint", m.ID, "path", cp.Path())
-	r := &restored{cp, o.AllowNonRestoredState}
+	r := &restored{cp, c.options.Restore.AllowNonRestoredState}
 	return r, r.adopt(c.job)
 }
 
-// newest returns the newest whole checkpoint after the one of that number, nil if there
-// is none. Every byte is looked at first: an operator that finds damage half-way could
-// only fail the job.
-func (c *checkpoints) newest(after int64) (*checkpoint.Checkpoint, error) {
-	infos, err := c.store.List()
+// choose returns the checkpoint to go on from, nil if there is none to be.
+func (c *checkpoints) choose() (*checkpoint.Checkpoint, error) {
+	o := c.options.Restore
+	after := c.base
+	if o.Latest {
+		after = 0
+	}
+	cp, skipped, err := c.store.Latest(after)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoints: %w", err)
 	}
 	damaged := 0
-	for _, info := range infos {
-		if info.ID <= after {
-			break
-		}
+	for _, info := range skipped {
 		if errors.Is(info.Err, checkpoint.ErrUnfinished) {
 			continue
 		}
-		cp, err := c.whole(info)
-		if err == nil {
-			return cp, nil
-		}
 		damaged++
-		c.job.log.Error("a checkpoint is damaged, the one before is used", "checkpoint", info.ID, "path", info.Path, "error", err)
+		c.job.log.Error("a checkpoint is damaged, the one before is used", "checkpoint", info.ID, "path", info.Path, "error", info.Err)
 	}
-	if damaged > 0 {
+	switch {
+	case cp != nil:
+		return cp, nil
+	case o.Path != "":
+		return c.load(o.Path)
+	case damaged > 0:
 		return nil, fmt.Errorf("checkpoints: all %d in %s that could be gone on from are damaged: to go on without state would lose it; "+
 			"name a savepoint with ResumeFrom, or start anew with StartFresh", damaged, c.store.Path())
 	}
 	return nil, nil
 }
 
-func (c *checkpoints) whole(info checkpoint.Info) (*checkpoint.Checkpoint, error) {
-	if info.Err != nil {
-		return nil, info.Err
-	}
-	cp, err := c.store.Load(info.Path)
+// load opens the checkpoint that the author named, and looks at every byte of it.
+func (c *checkpoints) load(path string) (*checkpoint.Checkpoint, error) {
+	cp, err := c.store.Load(path)
 	if err != nil {
 		return nil, err
 	}

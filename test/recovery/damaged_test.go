@@ -90,3 +90,51 @@ func damageNewest(t *testing.T, dir string) (name string) {
 	}
 	return filepath.Base(filepath.Dir(newest))
 }
+
+// A restart within the process goes back as far as a start of the process would: to the
+// checkpoint of an earlier run, if the only one of its own is damaged.
+func TestOnlyOwnCheckpointIsDamaged(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, trial *trial) {
+		trial.pace, trial.batch, trial.events = 100*time.Millisecond, 4, 600
+		l := newLedger(trial)
+		start := func(resume lowwater.CheckpointOption) *lowwater.Job {
+			env := lowwater.NewEnvironment(lowwater.WithLogger(slog.New(slog.DiscardHandler)), lowwater.WithParallelism(2),
+				lowwater.WithCheckpoints(dir, 3*time.Second, resume, lowwater.CommitOneCheckpointLater()),
+				lowwater.WithRestart(lowwater.FixedDelay{Attempts: 1, Delay: time.Second}))
+			trial.job(env, l)
+			j, err := env.Start(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return j
+		}
+		completes := func(j *lowwater.Job, n int64) {
+			for records, _ := j.Checkpoints(); records.Completed < n; records, _ = j.Checkpoints() {
+				<-time.After(100 * time.Millisecond)
+			}
+		}
+		j := start(lowwater.StartFresh())
+		completes(j, 2)
+		j.Cancel()
+		if err := j.Wait(); err != nil {
+			t.Fatal(err)
+		}
+
+		j = start(lowwater.ResumeLatest())
+		completes(j, 1)
+		damageNewest(t, dir)
+		trial.odds = 1
+		trial.faults.Store(1)
+		if err := j.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(l.visible)
+		if diff := cmp.Diff(trial.reference(), l.visible); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		if records, _ := j.Checkpoints(); records.Restored != 2 {
+			t.Errorf("restored %d times, want 2", records.Restored)
+		}
+	})
+}
