@@ -2,7 +2,6 @@ package files
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"time"
 
@@ -11,32 +10,19 @@ import (
 )
 
 // DecodeErrorPolicy says what happens to a record that cannot be decoded.
-type DecodeErrorPolicy uint8
+type DecodeErrorPolicy = connector.DecodeErrorPolicy
 
 const (
 	// FailJob ends the job with an error that names file and byte. It is the default.
-	FailJob DecodeErrorPolicy = iota
+	FailJob = connector.FailJob
 	// SkipRecord counts the record as dropped, under "malformed" with a sample, and goes
 	// on. Each subtask logs its first one.
-	SkipRecord
+	SkipRecord = connector.SkipRecord
 	// ToDeadLetters sends the record to the source's dead-letter output, the side output
 	// lowwater.DeadLetters, and goes on. SplitID is the file, Offset the record's first
 	// byte.
-	ToDeadLetters
+	ToDeadLetters = connector.ToDeadLetters
 )
-
-func (p DecodeErrorPolicy) String() string {
-	switch p {
-	case FailJob:
-		return "FailJob"
-	case SkipRecord:
-		return "SkipRecord"
-	case ToDeadLetters:
-		return "ToDeadLetters"
-	default:
-		return fmt.Sprintf("DecodeErrorPolicy(%d)", uint8(p))
-	}
-}
 
 // Source reads files. It describes what to read and holds nothing open.
 type Source[T any] struct {

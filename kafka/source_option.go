@@ -9,37 +9,25 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/lowwater/lowwater/connector"
 )
 
 // DecodeErrorPolicy says what happens to a record that cannot be decoded.
-type DecodeErrorPolicy uint8
+type DecodeErrorPolicy = connector.DecodeErrorPolicy
 
 const (
 	// FailJob ends the job with an error that names topic, partition and
 	// offset. It is the default.
-	FailJob DecodeErrorPolicy = iota
+	FailJob = connector.FailJob
 	// SkipRecord counts the record as dropped, under "malformed" with a
 	// sample, and goes on. Each subtask logs its first one, and at the end
 	// how many there were.
-	SkipRecord
+	SkipRecord = connector.SkipRecord
 	// ToDeadLetters sends the record to the source's dead-letter output, the side
 	// output lowwater.DeadLetters, and goes on.
-	ToDeadLetters
+	ToDeadLetters = connector.ToDeadLetters
 )
-
-// String returns the name of the constant.
-func (p DecodeErrorPolicy) String() string {
-	switch p {
-	case FailJob:
-		return "FailJob"
-	case SkipRecord:
-		return "SkipRecord"
-	case ToDeadLetters:
-		return "ToDeadLetters"
-	default:
-		return fmt.Sprintf("DecodeErrorPolicy(%d)", uint8(p))
-	}
-}
 
 type sourceOption func(*sourceConfig)
 
