@@ -58,16 +58,6 @@ func (h *Histogram) Quantile(q float64) int64 {
 	return h.max
 }
 
-// above returns how many durations are larger than millis, give or take the error of a
-// bucket.
-func (h *Histogram) above(millis int64) int64 {
-	var n int64
-	for i := bucketOf(max(millis, 0)) + 1; i < len(h.buckets); i++ {
-		n += h.buckets[i]
-	}
-	return n
-}
-
 // bucketOf returns the index of the bucket that holds v, which is not negative.
 func bucketOf(v int64) int {
 	if v < 2<<subBits {

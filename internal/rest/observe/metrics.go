@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lowwater/lowwater/eventtime"
 	"github.com/lowwater/lowwater/status"
 )
 
@@ -330,9 +329,4 @@ func checkpointMetrics(m *metricList, c status.Checkpoints) {
 	m.add("lastCheckpointSize", Whole(last.WrittenBytes))
 	m.add("lastCheckpointFullSize", Whole(last.StateBytes))
 	m.add("lastCheckpointExternalPath", text(path))
-}
-
-// NoWatermark reports whether t is none: before the first, or behind the last.
-func NoWatermark(t int64) bool {
-	return t == eventtime.MinTimestamp || t == eventtime.MaxTimestamp
 }

@@ -98,12 +98,6 @@ func (e *AnswerError) Error() string {
 	return fmt.Sprintf("HTTP %d: %s", e.Status, e.Message)
 }
 
-// isNotFound reports whether the cluster has no such thing.
-func isNotFound(err error) bool {
-	var answer *AnswerError
-	return errors.As(err, &answer) && answer.Status == http.StatusNotFound
-}
-
 // get asks for path, which begins with a slash and is encoded, and decodes the answer.
 func (c *Client) get(ctx context.Context, path, query string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
