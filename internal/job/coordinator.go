@@ -76,7 +76,6 @@ type request struct {
 
 type answer struct {
 	path string
-	id   int64
 	err  error
 }
 
@@ -101,7 +100,6 @@ type attempt struct {
 	triggered bool
 	sources   map[string][]byte
 	left      map[*runningTask]bool
-	done      []checkpoint.SegmentInfo
 	report    status.Checkpoint
 	// path is where it has been published.
 	path string
@@ -189,7 +187,7 @@ func (c *coordinator) giveUp() {
 			continue
 		}
 		if c.published(a); a.request != c.ending { // the end is not what was asked for
-			a.request.reply(answer{path: a.path, id: a.barrier.Checkpoint})
+			a.request.reply(answer{path: a.path})
 		}
 	}
 	for _, q := range c.queue {
@@ -351,7 +349,6 @@ func (c *coordinator) acknowledge(e acknowledged) {
 		return
 	}
 	delete(a.left, e.task)
-	a.done = append(a.done, e.segment)
 	a.acknowledged(e)
 	c.job.note(a.report)
 	c.completeIfDone(a)
@@ -392,7 +389,7 @@ func (c *coordinator) completed(e completed) {
 	for _, t := range c.run.tasks {
 		t.task.Completed(rely)
 	}
-	a.request.reply(answer{path: a.path, id: a.barrier.Checkpoint})
+	a.request.reply(answer{path: a.path})
 	switch ends := a.request == c.ending; {
 	case ends && c.options.CommitLater && !a.request.again:
 		// Another one of the same state, so that what this one holds can be relied on.
