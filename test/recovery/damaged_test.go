@@ -96,7 +96,7 @@ func damageNewest(t *testing.T, dir string) (name string) {
 func TestOnlyOwnCheckpointIsDamaged(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, trial *trial) {
-		trial.pace, trial.batch, trial.events = 100*time.Millisecond, 4, 600
+		trial.pace, trial.batch, trial.events, trial.odds = 100*time.Millisecond, 4, 600, 1
 		l := newLedger(trial)
 		start := func(resume lowwater.CheckpointOption) *lowwater.Job {
 			env := lowwater.NewEnvironment(lowwater.WithLogger(slog.New(slog.DiscardHandler)), lowwater.WithParallelism(2),
@@ -124,7 +124,6 @@ func TestOnlyOwnCheckpointIsDamaged(t *testing.T) {
 		j = start(lowwater.ResumeLatest())
 		completes(j, 1)
 		damageNewest(t, dir)
-		trial.odds = 1
 		trial.faults.Store(1)
 		if err := j.Wait(); err != nil {
 			t.Fatal(err)

@@ -50,7 +50,8 @@ type trial struct {
 	// may be damaged.
 	commitLater bool
 
-	// faults is how many more failures there are to be, one in about odds chances.
+	// faults is how many more failures there are to be, one in about odds chances. Only
+	// faults may change once the job runs.
 	faults atomic.Int64
 	odds   int
 	rolls  atomic.Uint64
