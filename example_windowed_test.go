@@ -168,3 +168,38 @@ func ExampleWindowedStream_Evictor() {
 	// Output:
 	// [{roof 2000 35} {roof 3000 22}]
 }
+
+// What comes too late for its window, of either side, goes to a side output.
+func ExampleJoinedWindows_SideOutputLate() {
+	env := lowwater.NewEnvironment(lowwater.WithParallelism(1))
+	late := lowwater.NewOutputTag[lowwater.Either[reading, reading]]("late")
+	sensor := func(name string) func(reading) bool {
+		return func(r reading) bool { return r.Sensor == name }
+	}
+	all := readings(env,
+		reading{"roof", 1000, 20}, reading{"cellar", 2000, 8},
+		reading{"roof", 60_000, 22},  // the watermark reaches the end of the first minute
+		reading{"cellar", 59_000, 9}, // too late
+		reading{"cellar", 61_000, 10},
+	)
+	oneHouse := func(reading) string { return "house" }
+	differences := all.Filter(sensor("roof")).KeyBy(oneHouse).
+		Join(all.Filter(sensor("cellar")).KeyBy(oneHouse)).
+		Window(window.Tumbling(time.Minute)).
+		SideOutputLate(late).
+		Apply(func(roof, cellar reading) float64 { return roof.Value - cellar.Value })
+	differences.Print()
+	differences.SideOutput(late).
+		Map(func(e lowwater.Either[reading, reading]) string {
+			if e.IsRight {
+				return fmt.Sprint("late from the cellar: ", e.Right.Value)
+			}
+			return fmt.Sprint("late from the roof: ", e.Left.Value)
+		}).
+		Print()
+	mustRun(env)
+	// Unordered output:
+	// 12
+	// late from the cellar: 9
+	// 12
+}

@@ -28,12 +28,21 @@ type JoinedStreams[K comparable, T, U any] struct{ pair[K, T, U] }
 // CoGroupedStreams is two keyed streams to be grouped in windows.
 type CoGroupedStreams[K comparable, T, U any] struct{ pair[K, T, U] }
 
-// JoinedWindows is two keyed streams in common windows. Records that are late for all of
-// their windows are dropped and counted in numLateRecordsDropped.
+// JoinedWindows is two keyed streams in common windows. Its settings return a changed copy,
+// as those of WindowedStream do, and mean the same; what the windows hold are records of
+// both streams.
 type JoinedWindows[K comparable, T, U any] struct{ pair[K, T, U] }
 
 // CoGroupedWindows is two keyed streams in common windows; see JoinedWindows.
 type CoGroupedWindows[K comparable, T, U any] struct{ pair[K, T, U] }
+
+// Either is a record of one of two streams that share windows: Left or Right, as IsRight
+// says; the other field is zero.
+type Either[T, U any] struct {
+	Left    T
+	Right   U
+	IsRight bool
+}
 
 // Window sets the windows. The watermark of both streams decides when they fire: the
 // smaller one, idle inputs left out.
@@ -49,13 +58,83 @@ func (c *CoGroupedStreams[K, T, U]) Window(assigner window.Assigner) *CoGroupedW
 // AllowedLateness is as for WindowedStream: a window that fires again gives all its pairs
 // again.
 func (j JoinedWindows[K, T, U]) AllowedLateness(d time.Duration) *JoinedWindows[K, T, U] {
-	j.pair = j.late(d)
+	j.lateness = d
+	return &j
+}
+
+// SideOutputLate sends records of both streams that no window takes any more to a side
+// output, with their own timestamps: read it with SideOutput on the stream that Apply
+// returns. Without it they are dropped and counted in numLateRecordsDropped. In Flink,
+// joined windows always drop them.
+func (j JoinedWindows[K, T, U]) SideOutputLate(tag OutputTag[Either[T, U]]) *JoinedWindows[K, T, U] {
+	j.setLateOutput(j.env, tag)
+	return &j
+}
+
+// CloseAfterSilence is as for WindowedStream. Records of either stream break the silence.
+func (j JoinedWindows[K, T, U]) CloseAfterSilence(d time.Duration) *JoinedWindows[K, T, U] {
+	j.silence = d
+	return &j
+}
+
+// Trigger is as for WindowedStream. Records of both streams count: window.CountTrigger(2)
+// fires after two of one stream, too.
+func (j JoinedWindows[K, T, U]) Trigger(t window.Trigger) *JoinedWindows[K, T, U] {
+	return j.ElementTrigger(window.ForElements[Either[T, U]](t))
+}
+
+// ElementTrigger is as for WindowedStream.
+func (j JoinedWindows[K, T, U]) ElementTrigger(t window.ElementTrigger[Either[T, U]]) *JoinedWindows[K, T, U] {
+	j.setTrigger(t)
+	return &j
+}
+
+// Evictor is as for WindowedStream. It chooses among the records of both streams, in the
+// order of their arrival.
+func (j JoinedWindows[K, T, U]) Evictor(e window.Evictor[Either[T, U]]) *JoinedWindows[K, T, U] {
+	j.setEvictor(e)
 	return &j
 }
 
 // AllowedLateness is as for WindowedStream.
 func (c CoGroupedWindows[K, T, U]) AllowedLateness(d time.Duration) *CoGroupedWindows[K, T, U] {
-	c.pair = c.late(d)
+	c.lateness = d
+	return &c
+}
+
+// SideOutputLate is as for JoinedWindows.
+func (c CoGroupedWindows[K, T, U]) SideOutputLate(tag OutputTag[Either[T, U]]) *CoGroupedWindows[K, T, U] {
+	c.setLateOutput(c.env, tag)
+	return &c
+}
+
+// CloseAfterSilence is as for JoinedWindows.
+func (c CoGroupedWindows[K, T, U]) CloseAfterSilence(d time.Duration) *CoGroupedWindows[K, T, U] {
+	c.silence = d
+	return &c
+}
+
+// Trigger is as for JoinedWindows.
+func (c CoGroupedWindows[K, T, U]) Trigger(t window.Trigger) *CoGroupedWindows[K, T, U] {
+	return c.ElementTrigger(window.ForElements[Either[T, U]](t))
+}
+
+// ElementTrigger is as for WindowedStream.
+func (c CoGroupedWindows[K, T, U]) ElementTrigger(t window.ElementTrigger[Either[T, U]]) *CoGroupedWindows[K, T, U] {
+	c.setTrigger(t)
+	return &c
+}
+
+// Evictor is as for JoinedWindows.
+func (c CoGroupedWindows[K, T, U]) Evictor(e window.Evictor[Either[T, U]]) *CoGroupedWindows[K, T, U] {
+	c.setEvictor(e)
+	return &c
+}
+
+// Stateful lets the function use WindowState and KeyState of its context; see
+// WindowedStream.
+func (c CoGroupedWindows[K, T, U]) Stateful(clear func(*WindowContext[K]) error) *CoGroupedWindows[K, T, U] {
+	c.setStateful(clear)
 	return &c
 }
 
@@ -74,7 +153,7 @@ func (j *JoinedWindows[K, T, U]) Apply[R any](f func(left T, right U) R) *DataSt
 		return nil
 	})
 	if results.node != nil {
-		results.node.KnownSides = true // f has no way to side outputs
+		onlyLateSide(results.node)
 	}
 	return results
 }
@@ -94,22 +173,13 @@ func (c *CoGroupedWindows[K, T, U]) Apply[R any](f CoGroupFunction[K, T, U, R]) 
 }
 
 // pair is two keyed streams on their way into one window operator, as one stream of
-// tagged records. It holds no streams of tagged records: such a stream of a stream's own
+// Either. It holds no streams of those: such a stream of a stream's own
 // type parameters would be an instantiation cycle.
 type pair[K comparable, T, U any] struct {
-	env      *Environment
-	left     *KeyedStream[K, T]
-	right    *KeyedStream[K, U]
-	assigner window.Assigner
-	lateness time.Duration
-}
-
-// either is a record of one of two streams. It is kept in windows, so its fields are
-// exported to be stored in checkpoints.
-type either[T, U any] struct {
-	Left    T
-	Right   U
-	IsRight bool
+	env   *Environment
+	left  *KeyedStream[K, T]
+	right *KeyedStream[K, U]
+	windowSettings[K, Either[T, U]]
 }
 
 func pairing[K comparable, T, U any](left *KeyedStream[K, T], right *KeyedStream[K, U], method string) pair[K, T, U] {
@@ -123,21 +193,12 @@ func pairing[K comparable, T, U any](left *KeyedStream[K, T], right *KeyedStream
 }
 
 func (p pair[K, T, U]) in(assigner window.Assigner) pair[K, T, U] {
-	p.assigner = assigner
-	return p
-}
-
-func (p pair[K, T, U]) late(d time.Duration) pair[K, T, U] {
-	p.lateness = d
+	p.windowSettings = settingsOf[K, Either[T, U]](assigner)
 	return p
 }
 
 func addPairs[K comparable, T, U, R any](p pair[K, T, U], name string, f CoGroupFunction[K, T, U, R]) *DataStream[R] {
-	spec := windowed.Spec[K, either[T, U]]{Options: windowed.Options{Assigner: p.assigner}}
-	var err error
-	if spec.AllowedLateness, err = wholeMillis("AllowedLateness", p.lateness); err == nil {
-		err = spec.Validate()
-	}
+	spec, err := p.checked()
 	if err != nil {
 		p.env.fail("%s: %w", name, err)
 	}
@@ -146,10 +207,10 @@ func addPairs[K comparable, T, U, R any](p pair[K, T, U], name string, f CoGroup
 	if p.right == nil {
 		return &DataStream[R]{env: p.env}
 	}
-	left := tag(p.left.stream, "left", func(v T) either[T, U] { return either[T, U]{Left: v} })
-	right := tag(p.right.stream, "right", func(v U) either[T, U] { return either[T, U]{Right: v, IsRight: true} })
+	left := tag(p.left.stream, "left", func(v T) Either[T, U] { return Either[T, U]{Left: v} })
+	right := tag(p.right.stream, "right", func(v U) Either[T, U] { return Either[T, U]{Right: v, IsRight: true} })
 	p.env.addNode(n)
-	key := func(e either[T, U]) K {
+	key := func(e Either[T, U]) K {
 		if e.IsRight {
 			return p.right.key(e.Right)
 		}
@@ -173,8 +234,8 @@ func tag[T, E any](s *DataStream[T], side string, f func(T) E) port {
 }
 
 // splitPairs gives f the two sides of a window's elements.
-func splitPairs[K comparable, T, U, R any](f CoGroupFunction[K, T, U, R]) ProcessWindowFunction[K, either[T, U], R] {
-	return func(ctx *WindowContext[K], elements iter.Seq[either[T, U]], out *Collector[R]) error {
+func splitPairs[K comparable, T, U, R any](f CoGroupFunction[K, T, U, R]) ProcessWindowFunction[K, Either[T, U], R] {
+	return func(ctx *WindowContext[K], elements iter.Seq[Either[T, U]], out *Collector[R]) error {
 		var left []T
 		var right []U
 		for e := range elements {

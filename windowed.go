@@ -1,12 +1,10 @@
 package lowwater
 
 import (
-	"fmt"
 	"iter"
 	"reflect"
 	"time"
 
-	"github.com/lowwater/lowwater/internal/graph"
 	"github.com/lowwater/lowwater/internal/operator"
 	"github.com/lowwater/lowwater/internal/operator/windowed"
 	"github.com/lowwater/lowwater/window"
@@ -28,16 +26,13 @@ func Count[T any]() Aggregator[T, int64, int64] { return window.Count[T]() }
 // fire and processing-time windows that are still open do not (2.13).
 type WindowedStream[K comparable, T any] struct {
 	keyed *KeyedStream[K, T]
-	// spec has all settings but the lengths of time, which are below as they were given.
-	spec     windowed.Spec[K, T]
-	lateness time.Duration
-	silence  time.Duration
+	windowSettings[K, T]
 	// all is set for WindowAll, which has one subtask.
 	all bool
 }
 
 func newWindowedStream[K comparable, T any](s *KeyedStream[K, T], assigner window.Assigner) *WindowedStream[K, T] {
-	return &WindowedStream[K, T]{keyed: s, spec: windowed.Spec[K, T]{Options: windowed.Options{Assigner: assigner}}}
+	return &WindowedStream[K, T]{keyed: s, windowSettings: settingsOf[K, T](assigner)}
 }
 
 // AllowedLateness keeps windows for d of event time after they have fired. A late
@@ -55,10 +50,7 @@ func (w WindowedStream[K, T]) AllowedLateness(d time.Duration) *WindowedStream[K
 // numLateRecordsDropped (spec windows 2.3). It has no effect on processing-time windows,
 // for which nothing is late.
 func (w WindowedStream[K, T]) SideOutputLate(tag OutputTag[T]) *WindowedStream[K, T] {
-	if err := tag.validate(); err != nil {
-		w.fail("SideOutputLate: %w", err)
-	}
-	w.spec.LateOutput = tag.key()
+	w.setLateOutput(w.keyed.stream.env, tag)
 	return &w
 }
 
@@ -87,10 +79,7 @@ func (w WindowedStream[K, T]) Trigger(t window.Trigger) *WindowedStream[K, T] {
 
 // ElementTrigger is Trigger for triggers that look at values. Of both the last one counts.
 func (w WindowedStream[K, T]) ElementTrigger(t window.ElementTrigger[T]) *WindowedStream[K, T] {
-	if t == nil {
-		t = window.ForElements[T](nil) // which is refused, where nil would be the default
-	}
-	w.spec.Trigger = t
+	w.setTrigger(t)
 	return &w
 }
 
@@ -98,10 +87,7 @@ func (w WindowedStream[K, T]) ElementTrigger(t window.ElementTrigger[T]) *Window
 // elements, also for Reduce and Aggregate (spec windows 2.11). A nil evictor is a build
 // error.
 func (w WindowedStream[K, T]) Evictor(e window.Evictor[T]) *WindowedStream[K, T] {
-	if e == nil {
-		e = window.BuiltInEvictor[T]{} // which is refused
-	}
-	w.spec.Evictor = e
+	w.setEvictor(e)
 	return &w
 }
 
@@ -110,10 +96,7 @@ func (w WindowedStream[K, T]) Evictor(e window.Evictor[T]) *WindowedStream[K, T]
 // which may be nil, is called once for each window of a key when it goes, and may write to
 // side outputs; its error fails the job (spec windows 2.9).
 func (w WindowedStream[K, T]) Stateful(clear func(*WindowContext[K]) error) *WindowedStream[K, T] {
-	w.spec.State = true
-	if clear != nil {
-		w.spec.Clear = func(c *windowed.Context[K]) error { return clear(&WindowContext[K]{c}) }
-	}
+	w.setStateful(clear)
 	return &w
 }
 
@@ -231,17 +214,14 @@ func addContextless[K comparable, T, R any](w *WindowedStream[K, T], function st
 		w.fail("%s: Stateful has no effect: the function has no context; use AggregateProcess or Process", function)
 	}
 	s := addWindow[K, T, R](w, function, make)
-	s.node.KnownSides = true
-	if late := s.node.LateSide; late != "" {
-		s.node.Sides = []string{late}
-	}
+	onlyLateSide(s.node)
 	return s
 }
 
 // addWindow adds a window operator. Wrong settings are reported here, all kinds of them
 // in one place: the operator is then never made.
 func addWindow[K comparable, T, R any](w *WindowedStream[K, T], function string, make func(windowed.Spec[K, T]) operator.Operator) *DataStream[R] {
-	spec, err := w.settings()
+	spec, err := w.checked()
 	if err != nil {
 		w.fail("%s: %w", function, err)
 	}
@@ -252,48 +232,4 @@ func addWindow[K comparable, T, R any](w *WindowedStream[K, T], function string,
 	env.addNode(n)
 	w.keyed.connect(n, 0)
 	return &DataStream[R]{env: env, from: []port{{node: n}}, node: n}
-}
-
-// settings returns the operator's description, or what is wrong with it.
-func (w *WindowedStream[K, T]) settings() (windowed.Spec[K, T], error) {
-	spec := w.spec
-	var err error
-	if spec.AllowedLateness, err = wholeMillis("AllowedLateness", w.lateness); err != nil {
-		return spec, err
-	}
-	if spec.CloseAfterSilence, err = wholeMillis("CloseAfterSilence", w.silence); err != nil {
-		return spec, err
-	}
-	return spec, spec.Validate()
-}
-
-func wholeMillis(setting string, d time.Duration) (int64, error) {
-	if d%time.Millisecond != 0 {
-		return 0, fmt.Errorf("%s(%v): must be whole milliseconds", setting, d)
-	}
-	return d.Milliseconds(), nil
-}
-
-// windowNode returns the node of a window operator, as far as the windows decide. The
-// settings may be wrong.
-func windowNode[K comparable, T any](spec windowed.Spec[K, T], function string) *graph.Node {
-	n := &graph.Node{Name: "Window " + function, WantsConsumer: true, LateSide: spec.LateOutput}
-	var assigner interface {
-		IsEventTime() bool
-		String() string
-	}
-	switch {
-	case spec.ElementAssigner != nil:
-		assigner = spec.ElementAssigner
-	case spec.Assigner != nil:
-		assigner = spec.Assigner
-	default:
-		return n
-	}
-	n.Assigner = assigner.String()
-	n.Lateness = time.Duration(spec.AllowedLateness) * time.Millisecond
-	n.Name = n.Assigner + " " + function
-	n.EventTime = assigner.IsEventTime()
-	n.NeverFires = spec.Trigger == nil && window.DefaultTrigger(assigner) == window.NeverTrigger()
-	return n
 }

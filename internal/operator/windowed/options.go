@@ -136,7 +136,7 @@ func (c *Context[K]) KeyState() (*window.Scope, error) {
 }
 
 var (
-	errNoState      = errors.New("the window function has no state: call Stateful before Process or AggregateProcess")
+	errNoState      = errors.New("the window function has no state: call Stateful on the windows")
 	errMergingState = errors.New("merging windows have no state of their own: use that of the key (spec windows 2.9)")
 )
 
