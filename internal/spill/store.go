@@ -1,15 +1,18 @@
 // Package spill keeps entries of state on disk that memory has no room for: byte strings
-// by byte strings in a temporary directory, in order, with consistent views for snapshots.
+// by byte strings in a temporary directory, in order, with consistent views and images for
+// snapshots.
 //
 // It is no durable store. There is no log and no fsync, the directory is removed at the
 // end, and what a crashed process left is removed by the next one. What survives a crash
-// is what checkpoints have of it. Which entries go to disk is package keyed's.
+// is what checkpoints have of it. Which entries go to disk, and how images get into
+// checkpoints, is package keyed's.
 package spill
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"log/slog"
 	"os"
@@ -26,20 +29,32 @@ import (
 const (
 	memTableBytes = 4 << 20
 	cacheBytes    = 8 << 20
+	// manifestBytes is about how much Pebble's list of files may grow before it is written anew. Every
+	// image has a copy.
+	manifestBytes = 64 << 10
 	// maxMemTables is how many full memtables may wait for the disk before writers do.
 	maxMemTables = 8
 )
 
-// Store is a set of entries on disk. One goroutine changes it; views may be read by others.
+// Store is a set of entries on disk. One goroutine uses it; views and images may be used by
+// others.
 type Store struct {
-	dir  string
-	lock *pebble.Lock
-	db   *pebble.DB
-	// broken is the first error that writing in the background met.
-	broken atomic.Pointer[error]
+	place
+	id string
+	db *pebble.DB
+	// broken is the first error that writing in the background met; isBroken is closed then.
+	broken   atomic.Pointer[error]
+	isBroken chan struct{}
+
+	// What follows is the goroutine's: the image that is being taken, what is held back
+	// meanwhile, and how many images there have been.
+
+	image  *Image
+	held   *pebble.Batch
+	images int
 
 	mu sync.Mutex
-	// users are Close, until it was called, and the views that are open.
+	// users are Close, until it was called, and the views and images that are open.
 	users int
 }
 
@@ -55,6 +70,54 @@ type Options struct {
 
 // Open makes an empty store and removes what dead processes left beside it.
 func Open(o Options) (*Store, error) {
+	place, err := newPlace(&o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{place: place, id: newID(), isBroken: make(chan struct{}), users: 1}
+	options := o.pebble(place.lock)
+	options.EventListener = &pebble.EventListener{BackgroundError: func(err error) {
+		if s.broken.CompareAndSwap(nil, &err) {
+			close(s.isBroken)
+		}
+	}}
+	if s.db, err = pebble.Open(place.dir, options); err != nil {
+		return nil, errors.Join(s.failed("cannot be opened", err), place.close())
+	}
+	return s, nil
+}
+
+func newID() string {
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+// ID returns what no other store has: 16 hexadecimal digits.
+func (s *Store) ID() string { return s.id }
+
+// pebble returns Pebble's options.
+func (o *Options) pebble(lock *pebble.Lock) *pebble.Options {
+	options := &pebble.Options{
+		FS: unsynced{o.FS}, Lock: lock, DisableWAL: true,
+		MemTableSize: memTableBytes, MemTableStopWritesThreshold: maxMemTables, CacheSize: cacheBytes,
+		MaxManifestFileSize: manifestBytes,
+		Logger:              logger{o.Logger},
+	}
+	for i := range options.Levels { // a look-up asks every level, most of them in vain
+		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	return options
+}
+
+// place is a locked temporary directory.
+type place struct {
+	dir  string
+	lock *pebble.Lock
+}
+
+// newPlace makes a directory, and fills in the options that are not set.
+func newPlace(o *Options) (place, error) {
 	if o.Dir == "" {
 		o.Dir = os.TempDir()
 	}
@@ -62,26 +125,18 @@ func Open(o Options) (*Store, error) {
 		o.FS = vfs.Default
 	}
 	dir, lock, err := makeDir(o.Dir)
-	s := &Store{dir: dir, lock: lock, users: 1}
 	if err != nil {
-		s.dir = o.Dir
-		return nil, s.failed("cannot be made", err)
+		wanted := place{dir: o.Dir}
+		return wanted, wanted.failed("cannot be made", err)
 	}
-	options := &pebble.Options{
-		FS: o.FS, Lock: lock, DisableWAL: true,
-		MemTableSize: memTableBytes, MemTableStopWritesThreshold: maxMemTables, CacheSize: cacheBytes,
-		Logger: logger{o.Logger},
-		EventListener: &pebble.EventListener{
-			BackgroundError: func(err error) { s.broken.CompareAndSwap(nil, &err) },
-		},
+	return place{dir, lock}, nil
+}
+
+func (p *place) close() error {
+	if err := errors.Join(p.lock.Close(), os.RemoveAll(p.dir)); err != nil {
+		return p.failed("cannot be removed", err)
 	}
-	for i := range options.Levels { // a look-up asks every level, most of them in vain
-		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
-	}
-	if s.db, err = pebble.Open(dir, options); err != nil {
-		return nil, errors.Join(s.failed("cannot be opened", err), lock.Close(), os.RemoveAll(dir))
-	}
-	return s, nil
+	return nil
 }
 
 const dirPrefix = "lowwater-spill-"
@@ -119,17 +174,21 @@ func removeDead(base string) {
 }
 
 // failed says what went wrong, where, and what to do.
-func (s *Store) failed(what string, err error) error {
+func (p *place) failed(what string, err error) error {
 	return fmt.Errorf("the directory for spilled state %s %s: %w; "+
-		"see that it is writable and has room, or raise the memory budget or name another directory (WithStateMemory)", s.dir, what, err)
+		"see that it is writable and has room, or raise the memory budget or name another directory (WithStateMemory)", p.dir, what, err)
 }
 
 // Dir returns the directory.
-func (s *Store) Dir() string { return s.dir }
+func (p *place) Dir() string { return p.dir }
 
 // Get calls f with the value of a key, if it has one. The value is valid during the call.
 func (s *Store) Get(key []byte, f func(value []byte) error) (found bool, err error) {
-	value, closer, err := s.db.Get(key)
+	r, err := s.reader()
+	if err != nil {
+		return false, err
+	}
+	value, closer, err := r.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return false, nil
 	}
@@ -141,13 +200,7 @@ func (s *Store) Get(key []byte, f func(value []byte) error) (found bool, err err
 
 // Delete removes a key.
 func (s *Store) Delete(key []byte) error {
-	if err := s.writable(); err != nil {
-		return err
-	}
-	if err := s.db.Delete(key, pebble.NoSync); err != nil {
-		return s.failed("cannot be written to", err)
-	}
-	return nil
+	return s.write(func(w pebble.Writer) error { return w.Delete(key, pebble.NoSync) })
 }
 
 // Batch is a number of entries that are written together.
@@ -170,12 +223,7 @@ func (b *Batch) Len() int { return b.batch.Len() }
 
 // Commit writes the entries. The batch is empty then and may be used again.
 func (b *Batch) Commit() error {
-	err := b.store.writable()
-	if err == nil {
-		if err = b.batch.Commit(pebble.NoSync); err != nil {
-			err = b.store.failed("cannot be written to", err)
-		}
-	}
+	err := b.store.write(func(w pebble.Writer) error { return w.Apply(b.batch, pebble.NoSync) })
 	b.batch.Reset()
 	return err
 }
@@ -197,14 +245,17 @@ func (s *Store) writable() error {
 type View struct {
 	store    *Store
 	snapshot *pebble.Snapshot
+	// err is why there is nothing to see.
+	err error
 }
 
-// View returns the store as it is now. The caller closes it.
+// View returns the store as it is now. The caller closes it. It waits for an image that is
+// being taken.
 func (s *Store) View() *View {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.users++
-	return &View{s, s.db.NewSnapshot()}
+	v := &View{store: s, err: s.release()}
+	s.use()
+	v.snapshot = s.db.NewSnapshot()
+	return v
 }
 
 // Entry is a key and its value.
@@ -213,10 +264,18 @@ type Entry struct{ Key, Value []byte }
 // From visits, in the order of their keys, the entries whose keys begin with prefix and
 // are not below from. They are valid until the next one. It ends with the first error.
 func (v *View) From(prefix, from []byte) iter.Seq2[Entry, error] {
+	if v.err != nil {
+		return func(yield func(Entry, error) bool) { yield(Entry{}, v.err) }
+	}
+	return v.store.scan(v.snapshot, prefix, from)
+}
+
+// scan visits the entries of r with a prefix that are not below from.
+func (p *place) scan(r pebble.Reader, prefix, from []byte) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		it, err := v.snapshot.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+		it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
 		if err != nil {
-			yield(Entry{}, v.store.failed("cannot be read", err))
+			yield(Entry{}, p.failed("cannot be read", err))
 			return
 		}
 		for ok := it.SeekGE(from); ok; ok = it.Next() {
@@ -230,7 +289,7 @@ func (v *View) From(prefix, from []byte) iter.Seq2[Entry, error] {
 			}
 		}
 		if err := it.Close(); err != nil {
-			yield(Entry{}, v.store.failed("cannot be read", err))
+			yield(Entry{}, p.failed("cannot be read", err))
 		}
 	}
 }
@@ -250,28 +309,39 @@ func after(prefix []byte) []byte {
 // Close closes the view.
 func (v *View) Close() error {
 	if err := v.snapshot.Close(); err != nil {
-		return errors.Join(v.store.failed("cannot be closed", err), v.store.release())
+		return errors.Join(v.store.failed("cannot be closed", err), v.store.unuse())
 	}
-	return v.store.release()
+	return v.store.unuse()
 }
 
-// Close removes the store as soon as no view is open any more.
-func (s *Store) Close() error { return s.release() }
+// Close removes the store as soon as no view and no image is open any more.
+func (s *Store) Close() error {
+	var err error
+	if s.held != nil { // nobody will read it
+		err = s.held.Close()
+		s.image, s.held = nil, nil
+	}
+	return errors.Join(err, s.unuse())
+}
 
-func (s *Store) release() error {
+// use keeps the store open until unuse.
+func (s *Store) use() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users++
+}
+
+func (s *Store) unuse() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.users--; s.users > 0 {
 		return nil
 	}
-	var errs []error
-	for _, c := range []io.Closer{s.db, s.lock} {
-		errs = append(errs, c.Close())
+	err := s.db.Close()
+	if err != nil {
+		err = s.failed("cannot be closed", err)
 	}
-	if err := errors.Join(append(errs, os.RemoveAll(s.dir))...); err != nil {
-		return s.failed("cannot be removed", err)
-	}
-	return nil
+	return errors.Join(err, s.place.close())
 }
 
 // logger passes the messages that matter on.
