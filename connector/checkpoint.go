@@ -1,6 +1,9 @@
 package connector
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // SplitCodec is implemented by sources whose position can be stored in a checkpoint.
 // A job with checkpoints refuses a source without it.
@@ -92,7 +95,11 @@ const (
 
 // String returns the guarantee in words, such as "at-least-once".
 func (g SinkGuarantee) String() string {
-	return [...]string{"none", "at-least-once", "exactly-once"}[g]
+	names := [...]string{"none", "at-least-once", "exactly-once"}
+	if int(g) >= len(names) {
+		return fmt.Sprintf("unknown (%d)", g)
+	}
+	return names[g]
 }
 
 // GuaranteedSink is implemented by sinks that let the author choose. Sinks without it

@@ -6,7 +6,10 @@
 // none yet.
 package status
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Job is what a job looks like at one moment.
 type Job struct {
@@ -173,7 +176,11 @@ const (
 
 // String returns the state in words, such as "active".
 func (s SplitState) String() string {
-	return [...]string{"active", "idle", "paused", "finished"}[s]
+	names := [...]string{"active", "idle", "paused", "finished"}
+	if uint32(s) >= uint32(len(names)) {
+		return fmt.Sprintf("unknown (%d)", s)
+	}
+	return names[s]
 }
 
 // IdleReason says what declared a split idle.
@@ -190,7 +197,11 @@ const (
 
 // String returns the reason in a word, "" for NotIdle.
 func (r IdleReason) String() string {
-	return [...]string{"", "timeout", "broker"}[r]
+	names := [...]string{"", "timeout", "broker"}
+	if uint32(r) >= uint32(len(names)) {
+		return fmt.Sprintf("unknown (%d)", r)
+	}
+	return names[r]
 }
 
 // Sample is a count with descriptions of the latest, oldest first.

@@ -22,7 +22,11 @@ const (
 
 // String returns the Go expression of the constant.
 func (s Stagger) String() string {
-	return [...]string{"window.StaggerNone", "window.StaggerRandom", "window.StaggerNatural"}[s]
+	names := [...]string{"window.StaggerNone", "window.StaggerRandom", "window.StaggerNatural"}
+	if int(s) >= len(names) {
+		return fmt.Sprintf("unknown (%d)", s)
+	}
+	return names[s]
 }
 
 // TumblingAssigner assigns windows of one size that follow each other without

@@ -64,7 +64,11 @@ const (
 
 // String returns the timing in words, such as "on-time".
 func (t Timing) String() string {
-	return [...]string{"on-time", "early", "late", "closed by silence"}[t]
+	names := [...]string{"on-time", "early", "late", "closed by silence"}
+	if int(t) >= len(names) {
+		return fmt.Sprintf("unknown (%d)", t)
+	}
+	return names[t]
 }
 
 // Pane is one result of a window: what the incremental window functions

@@ -1,6 +1,9 @@
 package exchange
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Payload is a batch of records whose types only the operators at both ends
 // know. The engine calls these methods once a batch, never once a record.
@@ -27,7 +30,11 @@ const (
 )
 
 func (k Kind) String() string {
-	return [...]string{"records", "watermark", "status", "end-of-data", "barrier"}[k]
+	names := [...]string{"records", "watermark", "status", "end-of-data", "barrier"}
+	if int(k) >= len(names) {
+		return fmt.Sprintf("unknown (%d)", k)
+	}
+	return names[k]
 }
 
 // Message is what travels on a channel, in order: a batch or one signal.

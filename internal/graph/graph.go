@@ -34,7 +34,11 @@ const (
 )
 
 func (p Partitioning) String() string {
-	return [...]string{"AUTO", "FORWARD", "REBALANCE", "BROADCAST", "HASH", "CUSTOM"}[p]
+	names := [...]string{"AUTO", "FORWARD", "REBALANCE", "BROADCAST", "HASH", "CUSTOM"}
+	if int(p) >= len(names) {
+		return fmt.Sprintf("unknown (%d)", p)
+	}
+	return names[p]
 }
 
 // Edge connects an output of one node with an input of another.

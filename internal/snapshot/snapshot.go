@@ -8,6 +8,7 @@ package snapshot
 
 import (
 	"context"
+	"fmt"
 	"iter"
 )
 
@@ -27,7 +28,13 @@ const (
 	Broadcast
 )
 
-func (k Kind) String() string { return [...]string{"keyed", "list", "union", "broadcast"}[k] }
+func (k Kind) String() string {
+	names := [...]string{"keyed", "list", "union", "broadcast"}
+	if int(k) >= len(names) {
+		return fmt.Sprintf("unknown (%d)", k)
+	}
+	return names[k]
+}
 
 // Part describes one part of an operator's snapshot.
 type Part struct {

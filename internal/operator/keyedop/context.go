@@ -2,6 +2,7 @@ package keyedop
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/internal/operator"
@@ -19,7 +20,11 @@ const (
 )
 
 func (d Domain) String() string {
-	return [...]string{"event time", "processing time"}[d]
+	names := [...]string{"event time", "processing time"}
+	if int(d) >= len(names) {
+		return fmt.Sprintf("unknown (%d)", d)
+	}
+	return names[d]
 }
 
 // Context is what the function of a keyed operator sees of it: the record or timer it
