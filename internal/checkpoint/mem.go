@@ -18,9 +18,10 @@ type mem struct {
 }
 
 type memFiles struct {
-	mu     sync.Mutex
-	files  map[string][]byte
-	locked bool
+	mu      sync.Mutex
+	files   map[string][]byte
+	locked  bool
+	disturb func(operation, file string) error
 }
 
 // memories has the storages of the process by name.
@@ -29,6 +30,27 @@ var memories sync.Map
 func openMem(name, dir string) storage {
 	files, _ := memories.LoadOrStore(name, &memFiles{files: map[string][]byte{}})
 	return &mem{files.(*memFiles), "mem://" + name, dir}
+}
+
+// DisturbMem has f called before each operation (create, commit, open, list, remove) on a
+// file or folder of mem://name: while f does not return, the operation hangs, and an error of
+// f is its own. nil ends that.
+func DisturbMem(name string, f func(operation, file string) error) {
+	m := openMem(name, "").(*mem)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.disturb = f
+}
+
+// disturbed is called before an operation.
+func (m *mem) disturbed(operation, file string) error {
+	m.mu.Lock()
+	f := m.disturb
+	m.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	return f(operation, file)
 }
 
 func (m *mem) full(name string) string { return path.Join(m.dir, name) }
@@ -42,10 +64,16 @@ type memWriter struct {
 }
 
 func (m *mem) create(name string) (fileWriter, error) {
+	if err := m.disturbed("create", name); err != nil {
+		return nil, err
+	}
 	return &memWriter{m: m, name: m.full(name)}, nil
 }
 
 func (w *memWriter) commit() error {
+	if err := w.m.disturbed("commit", w.name); err != nil {
+		return err
+	}
 	w.m.mu.Lock()
 	defer w.m.mu.Unlock()
 	w.m.files[w.name] = w.Bytes()
@@ -55,6 +83,9 @@ func (w *memWriter) commit() error {
 func (w *memWriter) abort() error { return nil }
 
 func (m *mem) open(name string) (fileReader, error) {
+	if err := m.disturbed("open", name); err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	data, ok := m.files[m.full(name)]
@@ -71,6 +102,9 @@ func (r memReader) size() int64 { return r.Size() }
 func (memReader) Close() error { return nil }
 
 func (m *mem) list(dir string) ([]fileInfo, error) {
+	if err := m.disturbed("list", dir); err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	below := m.full(dir)
@@ -91,6 +125,11 @@ func (m *mem) list(dir string) ([]fileInfo, error) {
 }
 
 func (m *mem) remove(names ...string) error {
+	for _, name := range names {
+		if err := m.disturbed("remove", name); err != nil {
+			return err
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range names {
