@@ -53,7 +53,8 @@ type Operator struct {
 	Finished []int
 	// Enumerator is the state of a source's enumerator; nil if it has none.
 	Enumerator []byte
-	// Size is filled in by Pending.Complete: bytes before compression, without Enumerator.
+	// Size is filled in by Pending.Complete: bytes of parts before compression, and of shared
+	// files as they are, without Enumerator.
 	Size int64
 }
 
@@ -69,7 +70,23 @@ type SegmentInfo struct {
 	// Operators has the IDs of the operators that wrote parts.
 	Operators []string
 	Shared    []SharedRef
+	// NewShared is how many bytes of shared files were stored for this checkpoint; earlier
+	// ones had stored the others.
+	NewShared int64
 }
+
+// StateSize returns the size of the subtask's state, however much of it earlier checkpoints
+// had stored; WrittenSize returns how much was stored for this one.
+func (s *SegmentInfo) StateSize() int64 {
+	size := s.Size
+	for _, ref := range s.Shared {
+		size += ref.Size
+	}
+	return size
+}
+
+// WrittenSize: see StateSize.
+func (s *SegmentInfo) WrittenSize() int64 { return s.Size + s.NewShared }
 
 // SharedRef names a shared file and says what is in it.
 type SharedRef struct {

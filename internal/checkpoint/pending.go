@@ -211,7 +211,7 @@ func savepointDir(id int64) string {
 // however many checkpoints refer to it by that name, until none does any more. open is
 // called if it is to be stored, and gives size bytes.
 func (s *Segment) Shared(name string, size int64, open func() (io.ReadCloser, error)) (SharedRef, error) {
-	ref, err := s.pending.share(name, size, open)
+	ref, stored, err := s.pending.share(name, size, open)
 	if err != nil {
 		return SharedRef{}, fmt.Errorf("checkpoint %d: shared file %q: %w", s.pending.id, name, withFree(s.pending.storage, err))
 	}
@@ -223,31 +223,35 @@ func (s *Segment) Shared(name string, size int64, open func() (io.ReadCloser, er
 	if !slices.Contains(s.index.Shared, ref) {
 		s.index.Shared = append(s.index.Shared, ref)
 	}
+	if stored {
+		s.info.NewShared += ref.Size
+	}
 	return ref, nil
 }
 
-func (p *Pending) share(name string, size int64, open func() (io.ReadCloser, error)) (SharedRef, error) {
+// share returns the reference to a file, and whether it has been stored now.
+func (p *Pending) share(name string, size int64, open func() (io.ReadCloser, error)) (ref SharedRef, stored bool, err error) {
 	if name == "" || len(name) > 200 || strings.Trim(name, ".") == "" || strings.ContainsFunc(name, func(r rune) bool {
 		return r != '-' && r != '.' && (r >= 128 || !isFileByte(byte(r)))
 	}) {
-		return SharedRef{}, errors.New("the name must be of letters, digits, -, _ and .")
+		return SharedRef{}, false, errors.New("the name must be of letters, digits, -, _ and .")
 	}
 	// Noted first: from now on it is in use.
 	p.mu.Lock()
 	if p.ended {
 		p.mu.Unlock()
-		return SharedRef{}, errAborted
+		return SharedRef{}, false, errAborted
 	}
 	p.refs[name] = SharedRef{Name: name, Size: size}
 	p.mu.Unlock()
-	ref, err := p.shared.store(name, size, open)
+	ref, stored, err = p.shared.store(name, size, open)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil && p.ended && p.kind == KindSavepoint {
 		// Abort has cleared up before the file was there; nobody else will.
-		return SharedRef{}, errors.Join(errAborted, p.storage.remove(p.shared.dir+"/"+name))
+		return SharedRef{}, false, errors.Join(errAborted, p.storage.remove(p.shared.dir+"/"+name))
 	}
-	return ref, err
+	return ref, stored, err
 }
 
 // uses reports whether the pending checkpoint refers to a shared file.

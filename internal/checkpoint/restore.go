@@ -181,7 +181,7 @@ func (o *OperatorState) Reader(subtask, parallelism int, ranges func(subtask, pa
 		return nil, err
 	}
 	first, last := ranges(subtask, parallelism, o.MaxParallelism)
-	share, err := snapshot.Deal(o.checkpoint.manifest.ID, written, snapshot.Target{
+	share, err := snapshot.Deal(o.checkpoint.manifest.ID, written, o.checkpoint.Shared, snapshot.Target{
 		Subtask: subtask, Parallelism: parallelism, FirstGroup: first, LastGroup: last,
 	})
 	if err != nil {

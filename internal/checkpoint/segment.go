@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"sync"
 
 	"github.com/zeebo/xxh3"
@@ -33,6 +35,8 @@ type segmentIndex struct {
 type operatorIndex struct {
 	Operator OperatorInfo
 	Parts    []*partIndex
+	// Shared has the names of the shared files that the operator refers to.
+	Shared []string
 }
 
 type partIndex struct {
@@ -126,6 +130,26 @@ type operatorWriter struct {
 func (w *operatorWriter) Checkpoint() int64 { return w.segment.pending.id }
 
 func (w *operatorWriter) Later(f func(context.Context) error) { w.later(f) }
+
+// Incremental implements snapshot.Writer: checkpoints have files in common, a savepoint stands
+// alone and can be read without what made it.
+func (w *operatorWriter) Incremental() bool { return w.segment.pending.kind == KindCheckpoint }
+
+// Share implements snapshot.Writer.
+func (w *operatorWriter) Share(name string, size int64, open func() (io.ReadCloser, error)) error {
+	s := w.segment
+	ref, err := s.Shared(name, size, open)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	op := &s.index.Operators[w.at]
+	if !slices.Contains(op.Shared, ref.Name) {
+		op.Shared = append(op.Shared, ref.Name)
+	}
+	return nil
+}
 
 func (w *operatorWriter) Part(part snapshot.Part) (snapshot.PartWriter, error) {
 	s := w.segment
@@ -298,11 +322,18 @@ func (s *Segment) Abort() {
 	_ = s.file.abort() // Pending.Abort removes what is left
 }
 
-// sizes tells the bytes in parts by operator. The segment is finished.
-func (s *Segment) sizes(add func(operator string, raw int64)) {
+// sizes tells the bytes in parts and shared files by operator. The segment is finished.
+func (s *Segment) sizes(add func(operator string, bytes int64)) {
+	files := map[string]int64{}
+	for _, ref := range s.index.Shared {
+		files[ref.Name] = ref.Size
+	}
 	for _, op := range s.index.Operators {
 		for _, p := range op.Parts {
 			add(op.Operator.ID, p.Raw)
+		}
+		for _, name := range op.Shared {
+			add(op.Operator.ID, files[name])
 		}
 	}
 }

@@ -44,7 +44,7 @@ func (s *sharedFiles) know(refs []SharedRef) {
 }
 
 // store returns the reference to a file and stores it if it is not there.
-func (s *sharedFiles) store(name string, size int64, open func() (io.ReadCloser, error)) (SharedRef, error) {
+func (s *sharedFiles) store(name string, size int64, open func() (io.ReadCloser, error)) (ref SharedRef, stored bool, err error) {
 	s.mu.Lock()
 	f, known := s.files[name]
 	if !known {
@@ -55,9 +55,9 @@ func (s *sharedFiles) store(name string, size int64, open func() (io.ReadCloser,
 	if known {
 		<-f.stored
 		if f.err == nil && f.ref.Size != size {
-			return SharedRef{}, fmt.Errorf("it is stored with %d bytes and now has %d: a shared file never changes", f.ref.Size, size)
+			return SharedRef{}, false, fmt.Errorf("it is stored with %d bytes and now has %d: a shared file never changes", f.ref.Size, size)
 		}
-		return f.ref, f.err
+		return f.ref, false, f.err
 	}
 	f.ref, f.err = s.copy(name, size, open)
 	if f.err != nil {
@@ -66,7 +66,7 @@ func (s *sharedFiles) store(name string, size int64, open func() (io.ReadCloser,
 		s.mu.Unlock()
 	}
 	close(f.stored)
-	return f.ref, f.err
+	return f.ref, f.err == nil, f.err
 }
 
 func (s *sharedFiles) copy(name string, size int64, open func() (io.ReadCloser, error)) (SharedRef, error) {

@@ -153,7 +153,7 @@ func (a *attempt) acknowledged(e acknowledged) {
 	*s = status.SubtaskCheckpoint{
 		Ack:        time.Now(),
 		StartDelay: e.times.StartDelay, Alignment: e.times.Alignment, Sync: e.times.Sync, Async: e.times.Async,
-		StateBytes: e.segment.Size, WrittenBytes: e.segment.Size,
+		StateBytes: e.segment.StateSize(), WrittenBytes: e.segment.WrittenSize(),
 		Unaligned: e.times.Overtaken, OvertakenRecords: e.times.OvertakenRecords,
 	}
 	a.report.LastAck = s.Ack

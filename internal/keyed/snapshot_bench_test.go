@@ -2,7 +2,9 @@ package keyed
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -18,7 +20,11 @@ type countingWriter struct {
 	done  chan error
 }
 
-func (w *countingWriter) Checkpoint() int64                               { return 1 }
+func (w *countingWriter) Checkpoint() int64 { return 1 }
+func (w *countingWriter) Incremental() bool { return false }
+func (w *countingWriter) Share(string, int64, func() (io.ReadCloser, error)) error {
+	return errors.ErrUnsupported
+}
 func (w *countingWriter) Part(snapshot.Part) (snapshot.PartWriter, error) { return w, nil }
 func (w *countingWriter) Later(f func(context.Context) error) {
 	go func() { w.done <- f(context.Background()) }()

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"io"
 	"iter"
 	"maps"
 	"reflect"
@@ -36,13 +37,14 @@ type Share struct {
 	checkpoint int64
 	names      []string // sorted
 	parts      map[string]*sharedPart
+	files      func(name string) (io.ReadCloser, error)
 }
 
 // Deal returns the share of one subtask. written has, for every subtask that took the
 // snapshot, its parts by name. What different subtasks wrote of one part must have the
-// same description.
-func Deal(checkpoint int64, written []map[string]Written, to Target) (*Share, error) {
-	s := &Share{checkpoint: checkpoint, parts: map[string]*sharedPart{}}
+// same description. files opens the files that they shared.
+func Deal(checkpoint int64, written []map[string]Written, files func(name string) (io.ReadCloser, error), to Target) (*Share, error) {
+	s := &Share{checkpoint: checkpoint, parts: map[string]*sharedPart{}, files: files}
 	for subtask, parts := range written {
 		for name, w := range parts {
 			p, ok := s.parts[name]
@@ -89,6 +91,9 @@ func (s *Share) Parts(prefix string) iter.Seq[PartReader] {
 		}
 	}
 }
+
+// Shared implements Reader.
+func (s *Share) Shared(name string) (io.ReadCloser, error) { return s.files(name) }
 
 // Unclaimed returns the names of the parts that nobody asked for.
 func (s *Share) Unclaimed() []string {

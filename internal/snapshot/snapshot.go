@@ -9,6 +9,7 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"io"
 	"iter"
 )
 
@@ -61,6 +62,13 @@ type Writer interface {
 	// Whatever f reads must not change meanwhile. The operator sees to that, and the
 	// subtask's goroutine may write to the same parts under the operator's own lock.
 	Later(f func(ctx context.Context) error)
+	// Incremental reports whether the snapshot may refer to shared files. One that may not
+	// stands alone, as a savepoint does.
+	Incremental() bool
+	// Share makes a file that never changes part of the snapshot. It is stored once,
+	// however many snapshots share it by that name, and read with Reader.Shared. open is
+	// called, before Share returns, if it is to be stored, and gives size bytes.
+	Share(name string, size int64, open func() (io.ReadCloser, error)) error
 }
 
 // PartWriter takes the entries of one part. It is not safe for concurrent use.
@@ -82,6 +90,9 @@ type Reader interface {
 	// Parts visits the parts whose names start with prefix, in the order of their names,
 	// and marks them as claimed.
 	Parts(prefix string) iter.Seq[PartReader]
+	// Shared opens a file that a subtask has shared. Reading ends with an error that names
+	// it instead of io.EOF if the content is not what it was.
+	Shared(name string) (io.ReadCloser, error)
 }
 
 // PartReader gives the entries of one part that belong to this subtask.

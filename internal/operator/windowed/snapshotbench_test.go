@@ -2,6 +2,8 @@ package windowed
 
 import (
 	"context"
+	"errors"
+	"io"
 	"testing"
 	"time"
 
@@ -16,7 +18,11 @@ type nowhere struct {
 	bytes int64
 }
 
-func (n *nowhere) Checkpoint() int64                               { return 1 }
+func (n *nowhere) Checkpoint() int64 { return 1 }
+func (n *nowhere) Incremental() bool { return false }
+func (n *nowhere) Share(string, int64, func() (io.ReadCloser, error)) error {
+	return errors.ErrUnsupported
+}
 func (n *nowhere) Part(snapshot.Part) (snapshot.PartWriter, error) { return n, nil }
 func (n *nowhere) Later(f func(context.Context) error)             { n.later = append(n.later, f) }
 func (n *nowhere) Append(_ int, entry []byte) error                { n.bytes += int64(len(entry)); return nil }

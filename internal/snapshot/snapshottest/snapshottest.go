@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"sync"
@@ -20,6 +21,8 @@ import (
 // is safe for concurrent use.
 type Snapshot struct {
 	checkpoint int64
+	// files are the shared ones, nil if there can be none.
+	files *Files
 
 	mu    sync.Mutex
 	parts map[string]*part
@@ -32,6 +35,16 @@ type Snapshot struct {
 // or Finish.
 func Take(checkpoint int64, op func(snapshot.Writer) error) (*Snapshot, error) {
 	s := &Snapshot{checkpoint: checkpoint, parts: map[string]*part{}}
+	if err := op(s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// TakeIncremental is Take for a snapshot that may refer to shared files, which is one of a
+// number of snapshots that have files in common.
+func TakeIncremental(checkpoint int64, files *Files, op func(snapshot.Writer) error) (*Snapshot, error) {
+	s := &Snapshot{checkpoint: checkpoint, files: files, parts: map[string]*part{}}
 	if err := op(s); err != nil {
 		return nil, err
 	}
@@ -58,6 +71,17 @@ func (s *Snapshot) Later(f func(context.Context) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.later = append(s.later, f)
+}
+
+// Incremental implements snapshot.Writer.
+func (s *Snapshot) Incremental() bool { return s.files != nil }
+
+// Share implements snapshot.Writer.
+func (s *Snapshot) Share(name string, size int64, open func() (io.ReadCloser, error)) error {
+	if s.files == nil {
+		return fmt.Errorf("snapshottest: shared file %q of a snapshot that stands alone", name)
+	}
+	return s.files.share(name, size, open)
 }
 
 // Step lets the background functions go on, one after the other, until the next call of
@@ -161,8 +185,12 @@ func (s *Snapshot) Size() int {
 func Readers(taken []*Snapshot, parallelism, maxParallelism int) ([]*snapshot.Share, error) {
 	written := make([]map[string]snapshot.Written, len(taken))
 	checkpoint := int64(0)
+	files := &Files{}
 	for i, s := range taken {
 		checkpoint = s.checkpoint
+		if s.files != nil {
+			files = s.files
+		}
 		written[i] = map[string]snapshot.Written{}
 		for name, p := range s.parts {
 			if !p.closed {
@@ -175,7 +203,7 @@ func Readers(taken []*Snapshot, parallelism, maxParallelism int) ([]*snapshot.Sh
 	for subtask := range readers {
 		first, last := groups(subtask, parallelism, maxParallelism)
 		var err error
-		readers[subtask], err = snapshot.Deal(checkpoint, written, snapshot.Target{
+		readers[subtask], err = snapshot.Deal(checkpoint, written, files.open, snapshot.Target{
 			Subtask: subtask, Parallelism: parallelism, FirstGroup: first, LastGroup: last,
 		})
 		if err != nil {

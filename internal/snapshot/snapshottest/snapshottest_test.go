@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -300,5 +301,50 @@ func TestFinishErrors(t *testing.T) {
 	}
 	if err := s.Finish(); err == nil || !strings.Contains(err.Error(), `"left open" is not closed`) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Snapshots have files in common, which are stored once and never change.
+func TestSharedFiles(t *testing.T) {
+	files := &Files{}
+	share := func(id int64, name, content string, size int) (s *Snapshot, err error) {
+		return TakeIncremental(id, files, func(w snapshot.Writer) error {
+			if !w.Incremental() {
+				t.Error("the snapshot is not incremental")
+			}
+			return w.Share(name, int64(size), func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil })
+		})
+	}
+	var last *Snapshot
+	for id := range int64(2) {
+		var err error
+		if last, err = share(id, "a", "content", 7); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files.Written() != 7 {
+		t.Errorf("%d bytes are stored", files.Written())
+	}
+	readers, err := Readers([]*Snapshot{last}, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := readers[0].Shared("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); string(got) != "content" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := readers[0].Shared("b"); err == nil {
+		t.Error("a file that nobody has shared is there")
+	}
+	for content, size := range map[string]int{"changed": 7, "longer": 7} {
+		if _, err := share(3, "a", content, size); err == nil {
+			t.Errorf("shared again as %q", content)
+		}
+	}
+	if _, err := Take(4, func(w snapshot.Writer) error { return w.Share("c", 0, nil) }); err == nil {
+		t.Error("a snapshot that stands alone shares a file")
 	}
 }
