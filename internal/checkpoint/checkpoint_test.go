@@ -186,11 +186,6 @@ func openTest(t testing.TB, address string) *Store {
 	return s
 }
 
-// addresses are those of each kind of storage.
-func addresses(t *testing.T) map[string]string {
-	return map[string]string{"local": t.TempDir(), "memory": "mem://" + t.Name() + fmt.Sprint(rand.Uint64())}
-}
-
 func TestStoreAndRestore(t *testing.T) {
 	for name, address := range addresses(t) {
 		t.Run(name, func(t *testing.T) {
@@ -205,14 +200,14 @@ func TestStoreAndRestore(t *testing.T) {
 			if _, err = take(s, 2, KindCheckpoint, ""); err != nil {
 				t.Fatal(err)
 			}
-			saved, err := take(s, 3, KindSavepoint, address+"/elsewhere")
+			saved, err := take(s, 3, KindSavepoint, below(address, "elsewhere"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			checkWhole(t, 1, KindCheckpoint)(s.Load(path))
 			checkWhole(t, 1, KindCheckpoint)(s.Load("chk-1"))
-			checkWhole(t, 1, KindCheckpoint)(Load(t.Context(), path+"/manifest"))
-			checkWhole(t, 3, KindSavepoint)(s.Load(saved))
+			checkWhole(t, 1, KindCheckpoint)(Load(t.Context(), within(address, path+"/manifest")))
+			checkWhole(t, 3, KindSavepoint)(s.Load(within(address, saved)))
 			latest, skipped, err := s.Latest(0)
 			if len(skipped) > 0 {
 				t.Error("skipped", skipped)

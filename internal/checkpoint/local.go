@@ -188,7 +188,10 @@ func syncDir(name string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-func (l *local) lock() (func() error, error) {
+// publish relies on the lock: nobody else creates files.
+func (l *local) publish(name string, data []byte) error { return writeFile(l, name, data) }
+
+func (l *local) lock() (owner, error) {
 	name := filepath.Join(l.root, "lock")
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -208,7 +211,7 @@ func (l *local) lock() (func() error, error) {
 	if err := errors.Join(f.Truncate(0), writeAt(f, owner)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return f.Close, nil
+	return held(f.Close), nil
 }
 
 func writeAt(f *os.File, text string) error {

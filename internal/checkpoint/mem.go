@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"bytes"
-	"fmt"
 	"io/fs"
 	"path"
 	"strings"
@@ -10,7 +9,7 @@ import (
 )
 
 // mem is a storage in memory, for tests of jobs. It lives as long as the process; what
-// has the same name is the same.
+// has the same name is the same. As an object store, it belongs to the run that came last.
 type mem struct {
 	*memFiles
 	name string // with the scheme
@@ -20,7 +19,6 @@ type mem struct {
 type memFiles struct {
 	mu      sync.Mutex
 	files   map[string][]byte
-	locked  bool
 	disturb func(operation, file string) error
 }
 
@@ -140,20 +138,22 @@ func (m *mem) remove(names ...string) error {
 
 func (m *mem) sync(string) error { return nil }
 
-func (m *mem) lock() (func() error, error) {
+func (m *mem) publish(name string, data []byte) error {
+	for _, operation := range []string{"create", "commit"} {
+		if err := m.disturbed(operation, name); err != nil {
+			return err
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.locked {
-		return nil, fmt.Errorf("the checkpoint directory %s is in use by this process: give each job one of its own", m.name)
+	if _, ok := m.files[m.full(name)]; ok {
+		return &fs.PathError{Op: "create", Path: m.path(name), Err: fs.ErrExist}
 	}
-	m.locked = true
-	return func() error {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.locked = false
-		return nil
-	}, nil
+	m.files[m.full(name)] = bytes.Clone(data)
+	return nil
 }
+
+func (m *mem) lock() (owner, error) { return takeOver(m) }
 
 func (m *mem) free() (uint64, bool) { return 0, false }
 

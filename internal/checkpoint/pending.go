@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -40,11 +41,11 @@ func (p *Pending) Segment(vertex string, subtask int) (*Segment, error) {
 	if p.ended {
 		return nil, errAborted
 	}
-	file := segmentFile(vertex, subtask)
+	file := segmentFile(vertex, subtask, p.store.owner.suffix())
 	if p.segments[file] != nil {
 		return nil, fmt.Errorf("checkpoint %d: subtask %d of vertex %s has begun its segment twice", p.id, subtask, vertex)
 	}
-	s, err := p.newSegment(vertex, subtask)
+	s, err := p.newSegment(file, vertex, subtask)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +54,8 @@ func (p *Pending) Segment(vertex string, subtask int) (*Segment, error) {
 }
 
 // segmentFile returns a name that is safe on any storage and differs for different
-// vertices.
-func segmentFile(vertex string, subtask int) string {
+// vertices, and for different runs by their suffix.
+func segmentFile(vertex string, subtask int, run string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r == '-' || r < 128 && isFileByte(byte(r)) {
 			return r
@@ -64,7 +65,7 @@ func segmentFile(vertex string, subtask int) string {
 	if clean != vertex || len(vertex) > 100 {
 		clean = fmt.Sprintf("%.80s-%016x", clean, xxh3.HashString(vertex))
 	}
-	return clean + "-" + strconv.Itoa(subtask) + segmentSuffix
+	return clean + "-" + strconv.Itoa(subtask) + run + segmentSuffix
 }
 
 func isFileByte(c byte) bool {
@@ -112,10 +113,17 @@ func (p *Pending) publish(m *Manifest) error {
 			return err
 		}
 	}
-	if err := writeFile(p.storage, p.dir+"/"+manifestName, data); err != nil {
+	if err := p.store.owner.check(); err != nil {
 		return err
 	}
+	if err := p.storage.publish(p.dir+"/"+manifestName, data); err != nil {
+		return cmp.Or(p.store.owner.check(), err) // another run's may be there
+	}
 	if err := p.storage.sync(p.dir); err != nil {
+		return err
+	}
+	// A run that has taken over by now may not have seen it.
+	if err := p.store.owner.check(); err != nil {
 		return err
 	}
 	p.ended = true
@@ -174,7 +182,7 @@ func (p *Pending) Abort() error {
 	for _, s := range segments {
 		s.Abort()
 	}
-	err := removeDir(p.storage, p.dir)
+	err := p.store.removeDir(p.storage, p.dir)
 	p.store.forget(p)
 	if err != nil {
 		return fmt.Errorf("checkpoint %d: removing what was written of it: %w", p.id, err)
@@ -182,23 +190,31 @@ func (p *Pending) Abort() error {
 	return nil
 }
 
-// removeDir removes a checkpoint, the manifest first: without it, the rest is nothing.
-func removeDir(s storage, dir string) error {
-	if err := s.remove(dir + "/" + manifestName); err != nil {
-		return err
-	}
-	if err := s.sync(dir); err != nil {
-		return err
-	}
-	files, err := s.list(dir)
+// removeDir removes a checkpoint, the manifest first: without it, the rest is nothing. What
+// it removes is listed before the check: another run may have one of that number by now.
+func (s *Store) removeDir(from storage, dir string) error {
+	files, err := from.list(dir)
 	if err != nil {
 		return err
 	}
-	names := make([]string, len(files))
-	for i, f := range files {
-		names[i] = f.name
+	if err := s.owner.check(); err != nil {
+		return err
 	}
-	return s.remove(names...)
+	manifest := dir + "/" + manifestName
+	var names []string
+	for _, f := range files {
+		if f.name != manifest {
+			names = append(names, f.name)
+			continue
+		}
+		if err := from.remove(manifest); err != nil {
+			return err
+		}
+	}
+	if err := from.sync(dir); err != nil {
+		return err
+	}
+	return from.remove(names...)
 }
 
 func savepointDir(id int64) string {

@@ -46,14 +46,14 @@ func (s *Store) Retain(n int) error {
 	if unreadable {
 		return nil // it may refer to any of the shared files
 	}
-	if err := s.shared.collect(s.refersTo); err != nil {
+	if err := s.shared.collect(s.owner, s.refersTo); err != nil {
 		return fmt.Errorf("checkpoint: removing shared files: %w", err)
 	}
 	return nil
 }
 
 func (s *Store) discard(info Info) error {
-	if err := removeDir(s.storage, info.dir); err != nil {
+	if err := s.removeDir(s.storage, info.dir); err != nil {
 		return fmt.Errorf("checkpoint: removing %s: %w", info.Path, err)
 	}
 	s.mu.Lock()

@@ -84,10 +84,10 @@ type Segment struct {
 // maxQueued is how many bytes wait for the disk before Append does.
 const maxQueued = 8 << 20
 
-func (p *Pending) newSegment(vertex string, subtask int) (*Segment, error) {
+func (p *Pending) newSegment(file, vertex string, subtask int) (*Segment, error) {
 	s := &Segment{
 		pending: p,
-		info:    SegmentInfo{File: segmentFile(vertex, subtask), Vertex: vertex, Subtask: subtask},
+		info:    SegmentInfo{File: file, Vertex: vertex, Subtask: subtask},
 		ended:   make(chan struct{}),
 		index:   segmentIndex{Checkpoint: p.id, Vertex: vertex, Subtask: subtask},
 	}
@@ -318,8 +318,11 @@ var errAborted = errors.New("checkpoint: the checkpoint has been given up")
 // Abort gives the segment up and removes the file. It may be called at any time, also
 // while others write, and more than once.
 func (s *Segment) Abort() {
+	s.mu.Lock()
+	s.fail(errAborted)
+	s.mu.Unlock()
+	_ = s.file.abort() // a write that hangs ends with it; Pending.Abort removes what is left
 	s.end(errAborted)
-	_ = s.file.abort() // Pending.Abort removes what is left
 }
 
 // sizes tells the bytes in parts and shared files by operator. The segment is finished.

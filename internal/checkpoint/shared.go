@@ -93,12 +93,16 @@ func (s *sharedFiles) copy(name string, size int64, open func() (io.ReadCloser, 
 	return SharedRef{Name: name, Size: size, Checksum: hash.Sum64()}, nil
 }
 
-// collect removes the files that are not in use, and what dead runs left of others.
-func (s *sharedFiles) collect(inUse func(name string) bool) error {
+// collect removes the files that are not in use, and what dead runs left of others. They
+// are listed before the check, so that none is a later run's.
+func (s *sharedFiles) collect(owner owner, inUse func(name string) bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	files, err := s.storage.list(s.dir)
 	if err != nil {
+		return err
+	}
+	if err := owner.check(); err != nil {
 		return err
 	}
 	var remove []string

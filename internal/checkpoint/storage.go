@@ -30,8 +30,11 @@ type storage interface {
 	remove(names ...string) error
 	// sync makes sure that the names created and removed in dir survive a crash.
 	sync(dir string) error
-	// lock makes this process the only one that writes here.
-	lock() (release func() error, err error)
+	// publish makes a small file appear, complete and safe, of a name that is not there. It
+	// fails with fs.ErrExist if there is one by then with another content.
+	publish(name string, data []byte) error
+	// lock makes this run the one that writes here.
+	lock() (owner, error)
 	// free returns the free space in bytes; ok is false if that is not known.
 	free() (bytes uint64, ok bool)
 	close() error
@@ -61,6 +64,10 @@ func sortFiles(files []fileInfo) []fileInfo {
 	slices.SortFunc(files, func(a, b fileInfo) int { return cmp.Compare(a.name, b.name) })
 	return files
 }
+
+// errUnreachable is in the errors of a storage that is somewhere else. What it says nothing
+// about may be whole.
+var errUnreachable = errors.New("the object store did not do as asked")
 
 // errNoSpace is what a storage without an operating system below says when it is full.
 var errNoSpace = errors.New("no space left")

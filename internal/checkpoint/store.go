@@ -18,7 +18,7 @@ import (
 type Store struct {
 	ctx     context.Context
 	storage storage
-	release func() error // of the lock, nil in a view
+	owner   owner // nil in a view
 	shared  *sharedFiles
 	// compress is for all segments.
 	compress compressor
@@ -32,10 +32,11 @@ type Store struct {
 }
 
 // Open opens a checkpoint directory for a job that will write to it, and creates it if it
-// is not there. While it is open no other process can. The address is a path or a URL:
-// file:///path, mem://name for tests, and in builds with the tags lowwater_s3,
-// lowwater_gcs or lowwater_azure s3://, gs:// and azblob://, which have no lock.
-// ctx is for the store's whole life.
+// is not there. The address is a path or a URL: file:///path, mem://name for tests, and in
+// builds with the tags lowwater_s3, lowwater_gcs or lowwater_azure s3://, gs:// and
+// azblob://. While a directory is open no other process can open it. An object store, and
+// memory, belongs to the run that has opened it last: an earlier one gets ErrTakenOver from
+// then on. ctx is for the store's whole life.
 func Open(ctx context.Context, address string) (*Store, error) {
 	s, err := open(ctx, address, true)
 	if err != nil {
@@ -47,7 +48,7 @@ func Open(ctx context.Context, address string) (*Store, error) {
 func openStore(ctx context.Context, backing storage) (*Store, error) {
 	s := newStore(ctx, backing)
 	var err error
-	if s.release, err = backing.lock(); err != nil {
+	if s.owner, err = backing.lock(); err != nil {
 		return nil, errors.Join(fmt.Errorf("checkpoint: %w", err), backing.close())
 	}
 	infos, err := s.List()
@@ -55,6 +56,9 @@ func openStore(ctx context.Context, backing storage) (*Store, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	for _, info := range infos {
+		if errors.Is(info.Err, errUnreachable) {
+			return nil, errors.Join(info.Err, s.Close()) // without its references, Retain would remove them
+		}
 		if info.Manifest == nil || info.Kind == KindSavepoint {
 			continue // a savepoint has its own
 		}
@@ -92,8 +96,8 @@ func newStore(ctx context.Context, s storage) *Store {
 // Close gives the directory free for others. Pending checkpoints must have ended.
 func (s *Store) Close() error {
 	var err error
-	if s.release != nil {
-		err = s.release()
+	if s.owner != nil {
+		err = s.owner.release()
 	}
 	return errors.Join(err, s.storage.close())
 }
@@ -101,13 +105,24 @@ func (s *Store) Close() error {
 // Path returns the directory as the user knows it.
 func (s *Store) Path() string { return s.storage.path("") }
 
+// CheckOwner fails with ErrTakenOver if the directory belongs to another run by now.
+func (s *Store) CheckOwner() error {
+	if err := s.owner.check(); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	return nil
+}
+
 const checkpointPrefix = "chk-"
 
 // Begin begins a checkpoint, or a savepoint in the target directory; without a target
 // that is the store's own. The number must be new.
 func (s *Store) Begin(id int64, kind Kind, target string) (*Pending, error) {
-	if s.release == nil {
+	if s.owner == nil {
 		return nil, fmt.Errorf("checkpoint: %s is only open to be looked at", s.Path())
+	}
+	if err := s.CheckOwner(); err != nil {
+		return nil, err
 	}
 	p := &Pending{
 		store: s, storage: s.storage, id: id, kind: kind, dir: checkpointPrefix + strconv.FormatInt(id, 10), shared: s.shared,
@@ -136,7 +151,8 @@ func (s *Store) clear(dir string) error {
 	r, err := s.storage.open(dir + "/" + manifestName)
 	switch {
 	case err == nil:
-		return errors.Join(fmt.Errorf("%s is there already: a new checkpoint needs a number that was not used", s.storage.path(dir)), r.Close())
+		err := fmt.Errorf("%s is there already: a new checkpoint needs a number that was not used", s.storage.path(dir))
+		return errors.Join(cmp.Or(s.owner.check(), err), r.Close())
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -148,7 +164,7 @@ func (s *Store) clear(dir string) error {
 		}
 	}
 	s.mu.Unlock()
-	return removeDir(s.storage, dir)
+	return s.removeDir(s.storage, dir)
 }
 
 // completed takes note of what a checkpoint refers to, and no longer of what it is
@@ -268,7 +284,8 @@ func (s *Store) NextID() (int64, error) {
 // Latest returns the newest checkpoint or savepoint with a number above after that is
 // whole, nil if there is none, and those newer ones that are not, with the reasons. Every
 // byte is looked at: an operator that found damage half-way could only fail the job. The
-// caller closes it; until then it is not removed.
+// caller closes it; until then it is not removed. A checkpoint that cannot be reached is an
+// error, not skipped.
 func (s *Store) Latest(after int64) (latest *Checkpoint, skipped []Info, err error) {
 	infos, err := s.found()
 	if err != nil {
@@ -281,6 +298,9 @@ func (s *Store) Latest(after int64) (latest *Checkpoint, skipped []Info, err err
 		c, err := s.loadWhole(info.dir)
 		if err == nil {
 			return c, skipped, nil
+		}
+		if errors.Is(err, errUnreachable) {
+			return nil, skipped, err // it may be whole, and then older ones would be wrong
 		}
 		info.Err = err
 		skipped = append(skipped, info)

@@ -296,7 +296,7 @@ func TestSplitAddress(t *testing.T) {
 func TestSegmentFile(t *testing.T) {
 	seen := map[string]string{}
 	for _, vertex := range []string{"1", "a-b", "a b", "a_b", "a/b", "..", "", strings.Repeat("x", 200), strings.Repeat("x", 201), "Größe"} {
-		file := segmentFile(vertex, 3)
+		file := segmentFile(vertex, 3, "")
 		if other, ok := seen[file]; ok || len(file) > 150 || strings.ContainsAny(file, "/ ") || strings.HasPrefix(file, ".") {
 			t.Errorf("vertex %q has the file %q, as %q", vertex, file, other)
 		}

@@ -429,7 +429,7 @@ func (c *coordinator) release() {
 
 // fail ends a checkpoint without success. A request that was asked for is answered; the
 // one that ends the run is tried again. Savepoints that fail say nothing about the job's
-// own checkpoints, so they do not count, as in Flink.
+// own checkpoints, so they do not count, as in Flink. A run that was taken over ends.
 func (c *coordinator) fail(a *attempt, err error) {
 	id := a.barrier.Checkpoint
 	c.remove(a, err)
@@ -437,6 +437,11 @@ func (c *coordinator) fail(a *attempt, err error) {
 	c.lastFailed = max(c.lastFailed, id)
 	c.tellAborted()
 	if errors.Is(err, context.Canceled) && c.run.ctx.Err() != nil {
+		return
+	}
+	if errors.Is(err, checkpoint.ErrTakenOver) {
+		a.request.reply(answer{err: err})
+		c.run.fail(err)
 		return
 	}
 	if a.request.kind == checkpoint.KindSavepoint && a.request != c.ending {

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lowwater/lowwater/internal/checkpoint"
 	"github.com/lowwater/lowwater/internal/graph"
 	"github.com/lowwater/lowwater/status"
 )
@@ -133,14 +134,15 @@ func (j *Job) prepare(ctx context.Context) (*run, error) {
 	return r, nil
 }
 
-// supervise runs the job until it ends, over all restarts.
+// supervise runs the job until it ends, over all restarts. A job whose checkpoints are
+// another's by now is not restarted: the two would take them from each other.
 func (j *Job) supervise(r *run) {
 	err := r.execute()
 	if err != nil && r.notOpened {
 		j.end(err) // the job never ran, and would most likely fail again
 		return
 	}
-	for err != nil && j.ctx.Err() == nil && !j.stopped() && j.options.Restart != nil {
+	for err != nil && !errors.Is(err, checkpoint.ErrTakenOver) && j.ctx.Err() == nil && !j.stopped() && j.options.Restart != nil {
 		delay, again := j.options.Restart.Next(time.Now())
 		if !again {
 			err = fmt.Errorf("%w (%s)", err, j.options.Restart.Exhausted())

@@ -26,6 +26,9 @@ type restored struct {
 // is whole, and before there is one what the options say. Damaged ones on the way are
 // logged.
 func (c *checkpoints) restore() (*restored, error) {
+	if err := c.store.CheckOwner(); err != nil {
+		return nil, fmt.Errorf("checkpoints: %w", err) // the latest would be another run's
+	}
 	cp, err := c.choose()
 	if err != nil || cp == nil {
 		return nil, err
