@@ -18,10 +18,10 @@ const DefaultRESTAddr = rest.DefaultAddr
 type RESTOption func(*rest.Config)
 
 // RESTToken makes every request need a token: as the header "Authorization: Bearer TOKEN"
-// or, for browsers, as the password of any user. By default, and with an empty one, there
-// is none.
+// or, for browsers, as the password of any user. By default there is none. An empty one is
+// refused: it is what a variable holds that was not set.
 func RESTToken(token string) RESTOption {
-	return func(c *rest.Config) { c.Token = token }
+	return func(c *rest.Config) { c.Token, c.NeedsToken = token, true }
 }
 
 // RESTWithTLS serves HTTPS with the certificate and the key of these files, in PEM. They

@@ -43,12 +43,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	code := http.StatusOK
 	if err != nil {
 		var f *failure
-		var tooLarge *http.MaxBytesError
-		switch {
-		case errors.As(err, &f):
-		case errors.As(err, &tooLarge):
-			f = &failure{http.StatusRequestEntityTooLarge, []string{fmt.Sprintf("The body is larger than %d bytes.", tooLarge.Limit)}}
-		default:
+		if !errors.As(err, &f) {
 			f = &failure{http.StatusInternalServerError, []string{"Internal server error.", err.Error()}}
 		}
 		body, code = errorBody{f.messages}, f.code

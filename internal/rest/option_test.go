@@ -106,6 +106,7 @@ func TestWithRESTFails(t *testing.T) {
 	for want, option := range map[string]lowwater.Option{
 		"address already in use":                      lowwater.WithREST(other.Addr()),
 		"refusing to listen on 0.0.0.0:0":             lowwater.WithREST("0.0.0.0:0"),
+		"REST server: the token is empty":             lowwater.WithREST("127.0.0.1:0", lowwater.RESTToken("")),
 		"REST server: an option is nil":               lowwater.WithREST("127.0.0.1:0", nil),
 		"both a certificate file and a key file":      lowwater.WithREST("127.0.0.1:0", lowwater.RESTWithTLS("cert.pem", "")),
 		"option_test.go":                              lowwater.WithRESTServer(nil),

@@ -1,15 +1,19 @@
 package rest
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/lowwater/lowwater/web"
@@ -28,6 +32,9 @@ func (c *Config) validate() error {
 		if u, err := url.Parse(origin); err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" {
 			return fmt.Errorf("REST server: allowed origin %q: must be scheme://host or scheme://host:port", origin)
 		}
+	}
+	if c.NeedsToken && c.Token == "" {
+		return errors.New("REST server: the token is empty: was it read from a variable that is not set? Leave RESTToken out for a server that needs none")
 	}
 	if strings.TrimSpace(c.Token) != c.Token || strings.ContainsFunc(c.Token, unicode.IsControl) {
 		// No header can bring it. The message does not repeat it.
@@ -60,7 +67,7 @@ func (c *Config) guard(next http.Handler) http.Handler {
 	for _, origin := range c.AllowedOrigins {
 		_ = origins.AddTrustedOrigin(origin) // validated
 	}
-	slots := make(chan struct{}, maxRequests)
+	bodies, slots := make(chan struct{}, maxBodies), make(chan struct{}, maxRequests)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header.Set("X-Content-Type-Options", "nosniff")
@@ -94,17 +101,60 @@ func (c *Config) guard(next http.Handler) http.Handler {
 			refuse(w, http.StatusForbidden, "The request comes from a page of another server, which may not change anything here.")
 			return
 		}
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-		default:
-			header.Set("Retry-After", "1")
-			refuse(w, http.StatusServiceUnavailable, "Too many requests at the same time: try again.")
+		if r.ContentLength != 0 {
+			// A slow client has a place among those that send, and none among those that
+			// are answered.
+			if !take(bodies, w) {
+				return
+			}
+			ok := receiveBody(w, r)
+			<-bodies
+			if !ok {
+				return
+			}
+		}
+		if !take(slots, w) {
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
+		defer func() { <-slots }()
 		next.ServeHTTP(w, r)
 	})
+}
+
+// take takes a place among requests, or refuses the request if there is none.
+func take(places chan struct{}, w http.ResponseWriter) bool {
+	select {
+	case places <- struct{}{}:
+		return true
+	default:
+		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Connection", "close") // or its body would be waited for
+		refuse(w, http.StatusServiceUnavailable, "Too many requests at the same time: try again.")
+		return false
+	}
+}
+
+// receiveBody reads the body of a request into memory. It refuses one that is too large or
+// takes too long.
+func receiveBody(w http.ResponseWriter, r *http.Request) bool {
+	connection := http.NewResponseController(w)
+	_ = connection.SetReadDeadline(time.Now().Add(bodyTimeout)) // it can, on a server's connection
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("The body is larger than %d bytes.", tooLarge.Limit))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		w.Header().Set("Connection", "close")
+		refuse(w, http.StatusRequestTimeout, fmt.Sprintf("The body has not come within %v.", bodyTimeout))
+	case err != nil:
+		w.Header().Set("Connection", "close")
+		refuse(w, http.StatusBadRequest, "The body cannot be read: "+err.Error())
+	default:
+		_ = connection.SetReadDeadline(time.Now().Add(requestTimeout))
+		r.Body = io.NopCloser(bytes.NewReader(data))
+	}
+	return err == nil
 }
 
 // hostOf returns the name that the client took for this server.

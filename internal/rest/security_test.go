@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"bufio"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -72,6 +73,7 @@ func TestRefusedSettings(t *testing.T) {
 		"a name":              {rest.Config{Addr: "jobs.example.com:0"}, "refusing to listen"},
 		"a token with a line": {rest.Config{Addr: "127.0.0.1:0", Token: "open sesame\n"}, "was it read with the end of its line?"},
 		"a token in pieces":   {rest.Config{Addr: "127.0.0.1:0", Token: "open\x00sesame"}, "control character"},
+		"an empty token":      {rest.Config{Addr: "127.0.0.1:0", NeedsToken: true}, "read from a variable that is not set?"},
 		"no port":             {rest.Config{Addr: "127.0.0.1"}, "must be host:port"},
 		"a key alone":         {rest.Config{Addr: "127.0.0.1:0", KeyFile: key}, "both a certificate file and a key file"},
 		"a missing file":      {rest.Config{Addr: "127.0.0.1:0", CertFile: cert, KeyFile: key + "x"}, "TLS certificate or key"},
@@ -270,6 +272,55 @@ func TestRequestLimits(t *testing.T) {
 	}
 	if got := request(t, "GET", base+"/jobs/"+strings.Repeat("x", 1<<16), ""); got.status != 431 && got.status != 414 && got.status != 400 {
 		t.Errorf("a path of 64 KiB: status %d", got.status)
+	}
+}
+
+// TestSlowBodies: clients that do not send what they promised do not keep others out, and
+// are sent away.
+func TestSlowBodies(t *testing.T) {
+	server, base := listen(t, rest.Config{})
+	job := newFakeJob(status.Running)
+	job.checkpoints = fakeCheckpoints{}
+	path := "/jobs/" + server.Jobs().Add(job).ID + "/savepoints"
+	begin := time.Now()
+	codes := make(chan int, 70)
+	for range cap(codes) {
+		c, err := net.Dial("tcp", server.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", path); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				codes <- 0
+				return
+			}
+			answer.Body.Close()
+			codes <- answer.StatusCode
+		}()
+	}
+	for range 6 { // of those, 64 are listened to
+		if code := <-codes; code != 503 {
+			t.Errorf("one too many is told %d, want 503", code)
+		}
+	}
+	if got := request(t, "GET", base+"/jobs", ""); got.status != 200 {
+		t.Errorf("beside slow clients: status %d", got.status)
+	}
+	for range 64 {
+		if code := <-codes; code != 408 {
+			t.Errorf("a slow client is told %d, want 408", code)
+		}
+	}
+	if took := time.Since(begin); took > 20*time.Second {
+		t.Errorf("slow clients were sent away after %v", took)
+	}
+	if got := request(t, "POST", base+path, `{"target-directory": "/tmp"}`); got.status != 202 {
+		t.Errorf("after them: status %d", got.status)
 	}
 }
 

@@ -18,17 +18,19 @@ import (
 const DefaultAddr = "127.0.0.1:8081"
 
 const (
-	// headerTimeout bounds the time that a client may take for the header of a request,
-	// requestTimeout for all of it and its answer.
+	// headerTimeout and bodyTimeout bound the time that a client may take for the header and
+	// the body of a request, requestTimeout for all of it and its answer.
 	headerTimeout  = 5 * time.Second
+	bodyTimeout    = 5 * time.Second
 	requestTimeout = 30 * time.Second
 	idleTimeout    = 2 * time.Minute
 	// maxHeaderBytes and maxBodyBytes bound what a request may hold.
 	maxHeaderBytes = 16 << 10
 	maxBodyBytes   = 64 << 10
-	// maxRequests and maxStreams bound what is answered at the same time: requests, and
-	// streams of events.
+	// maxRequests and maxStreams bound what is answered at the same time, requests and
+	// streams of events, maxBodies how many bodies of requests are read before that.
 	maxRequests = 64
+	maxBodies   = 64
 	maxStreams  = 32
 	// closeTimeout is how long Close waits for answers under way, lingerTimeout for
 	// clients to ask for the results of what they started.
@@ -42,6 +44,8 @@ type Config struct {
 	Addr string
 	// Token, if not empty, is what every request must bring, but for the Web UI's files.
 	Token string
+	// NeedsToken refuses an empty Token.
+	NeedsToken bool
 	// CertFile and KeyFile hold the certificate and key for TLS, in PEM. Both or none.
 	CertFile, KeyFile string
 	// AllowedOrigins are the pages of other servers that may read answers, such as
