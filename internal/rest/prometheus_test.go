@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowwater/lowwater/internal/rest"
+	"github.com/lowwater/lowwater/status"
 )
 
 // promtool runs Prometheus' own checker. Where it is missing, what it would have checked
@@ -35,6 +38,30 @@ func promtool(t *testing.T, stdin string, args ...string) (output string, code i
 func TestAlert(t *testing.T) {
 	if out, code := promtool(t, "", "test", "rules", "../../deploy/prometheus/lowwater.rules.test.yml"); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}
+
+// TestPrometheusTellsSplitsApart: names that Flink's reporter would write alike are series
+// of their own; others are written as Flink writes them.
+func TestPrometheusTellsSplitsApart(t *testing.T) {
+	server, base := listen(t, rest.Config{})
+	job := newFakeJob(status.Running)
+	var splits []status.Split
+	for i, topic := range []string{"a.b", "a_b", "c.d"} {
+		splits = append(splits, status.Split{ID: topic + "-0", Topic: topic, CurrentWatermark: int64(100 + i), EndOffset: -1})
+	}
+	job.status.Vertices[0].Subtasks[0].Operators = []status.Operator{{Splits: splits}}
+	server.Jobs().Add(job)
+	text := request(t, "GET", base+"/metrics", "").text
+	for _, want := range []string{`split="a\.b-0"[^}]*} 100`, `split="a_b-0"[^}]*} 101`, `split="c_d_0"[^}]*} 102`} {
+		if n := len(regexp.MustCompile(`operator_split_watermark_currentWatermark{[^}]*`+want).FindAllString(text, -1)); n != 1 {
+			t.Errorf("%d series with %s, want 1", n, want)
+		}
+	}
+	for _, want := range []string{`topic="a.b"`, `topic="a_b"`, `topic="c_d"`} {
+		if n := len(regexp.MustCompile(`topic_partition_committedOffset{[^}]*`+regexp.QuoteMeta(want)).FindAllString(text, -1)); n != 1 {
+			t.Errorf("%d series with %s, want 1", n, want)
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 type exposition struct {
 	out chan<- prometheus.Metric
 	// seen are the series given out: a second of the same name and labels would spoil
-	// the whole answer. In Flink the last one counts, here the first.
+	// the whole answer.
 	seen map[string]bool
 }
 
@@ -79,32 +79,59 @@ func (e *exposition) emit(scope string, list []Metric, labels ...[]Label) {
 			names, values = append(names, l.Name), append(values, clean(l.Value))
 		}
 	}
+	alike := map[string]int{}
+	for _, m := range list {
+		alike[newExposed(scope, m, values, clean).key()]++
+	}
 	for _, m := range list {
 		number, ok := m.Value.Number()
 		if !ok || math.IsNaN(number) {
 			continue
 		}
-		name := "flink_" + scope
-		if m.Group.Logical != "" {
-			name += "_" + m.Group.Logical
+		s := newExposed(scope, m, values, clean)
+		if alike[s.key()] > 1 {
+			s = newExposed(scope, m, values, asIs)
 		}
-		name = clean(name + "_" + m.Name)
-		allNames, allValues := names, values
-		for _, l := range m.Group.Labels {
-			allNames = append(allNames[:len(allNames):len(allNames)], l.Name)
-			allValues = append(allValues[:len(allValues):len(allValues)], clean(l.Value))
-		}
-		key := name + "\x00" + strings.Join(allValues, "\x00")
-		if e.seen[key] {
+		if e.seen[s.key()] {
 			continue
 		}
-		e.seen[key] = true
-		desc := prometheus.NewDesc(name, m.Name+" (scope: "+scope+")", allNames, nil)
-		if metric, err := prometheus.NewConstMetric(desc, prometheus.GaugeValue, number, allValues...); err == nil {
+		e.seen[s.key()] = true
+		allNames := names[:len(names):len(names)]
+		for _, l := range m.Group.Labels {
+			allNames = append(allNames, l.Name)
+		}
+		desc := prometheus.NewDesc(s.name, m.Name+" (scope: "+scope+")", allNames, nil)
+		if metric, err := prometheus.NewConstMetric(desc, prometheus.GaugeValue, number, s.values...); err == nil {
 			e.out <- metric
 		}
 	}
 }
+
+// exposed is what tells a number from all others.
+type exposed struct {
+	name   string
+	values []string // of its labels
+}
+
+// newExposed returns the series of a metric whose scope has labels of these values. The
+// values of its own labels, such as the names of splits, are written by write.
+func newExposed(scope string, m Metric, values []string, write func(string) string) exposed {
+	name := "flink_" + scope
+	if m.Group.Logical != "" {
+		name += "_" + m.Group.Logical
+	}
+	s := exposed{clean(name + "_" + m.Name), values[:len(values):len(values)]}
+	for _, l := range m.Group.Labels {
+		s.values = append(s.values, write(l.Value))
+	}
+	return s
+}
+
+func (s exposed) key() string { return s.name + "\x00" + strings.Join(s.values, "\x00") }
+
+// asIs is for the labels of series that clean would make one, such as those of the topics
+// a.b and a_b. Flink shows one of them.
+func asIs(s string) string { return strings.ToValidUTF8(s, "_") }
 
 // clean replaces what Flink's reporter replaces, in names and in the values of labels.
 func clean(s string) string {
