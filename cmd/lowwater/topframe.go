@@ -52,7 +52,7 @@ func newFrame(e *why.Evidence, d *why.Diagnosis, s *stood, url string) *frame {
 		f.held = append(f.held, f.alarm && slices.ContainsFunc(chain, func(o *why.Operator) bool { return onPath[o.ID] }))
 	}
 	isHolder := func(sp *why.Split) bool {
-		return ok && f.alarm && slices.ContainsFunc(hold.Splits, func(r why.SplitRef) bool { return r.Topic == sp.Topic && r.Partition == sp.Partition })
+		return ok && f.alarm && slices.ContainsFunc(hold.Splits, func(r why.SplitRef) bool { return r.ID == sp.ID && r.Topic == sp.Topic && r.Partition == sp.Partition })
 	}
 	splits := slices.Clone(now.Splits)
 	slices.SortStableFunc(splits, func(a, b why.Split) int {

@@ -29,6 +29,8 @@ type Link struct {
 
 // SplitRef names a split of a Path.
 type SplitRef struct {
+	// ID is set for a split that is no partition of Kafka; Topic is empty then.
+	ID              string
 	Topic           string
 	Partition       int32
 	WatermarkMillis Known[int64]
@@ -68,7 +70,7 @@ type hold struct {
 func (h *hold) path(t *target) Path {
 	p := Path{Operator: t.op.ID, WatermarkMillis: t.in, Links: h.links, Exact: h.exact, AllIdle: h.allIdle}
 	for _, sp := range h.splits {
-		p.Splits = append(p.Splits, SplitRef{sp.Topic, sp.Partition, sp.Watermark})
+		p.Splits = append(p.Splits, SplitRef{sp.ID, sp.Topic, sp.Partition, sp.Watermark})
 	}
 	return p
 }

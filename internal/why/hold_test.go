@@ -25,7 +25,7 @@ func TestHold(t *testing.T) {
 			want: Path{
 				Operator: "w", WatermarkMillis: w(5*minute - 3000 - 900 - 1), Exact: true,
 				Links:  []Link{{0, "a", 1, w(5*minute - 3000 - 900 - 1)}},
-				Splits: []SplitRef{{"a", 1, w(5*minute - 3000 - 900 - 1)}},
+				Splits: []SplitRef{{"", "a", 1, w(5*minute - 3000 - 900 - 1)}},
 			},
 		},
 		{
@@ -36,7 +36,7 @@ func TestHold(t *testing.T) {
 			want: Path{
 				Operator: "w", WatermarkMillis: Know(MinTime), Exact: true,
 				Links:  []Link{{0, "c", WholeOperator, Know(MinTime)}, {1, "rules", 0, Know(MinTime)}},
-				Splits: []SplitRef{{"rules", 0, Know(MinTime)}},
+				Splits: []SplitRef{{"", "rules", 0, Know(MinTime)}},
 			},
 		},
 		{
@@ -47,7 +47,7 @@ func TestHold(t *testing.T) {
 			want: Path{
 				Operator: "w", WatermarkMillis: w(5*minute - 1), Exact: true,
 				Links:  []Link{{0, "a", 0, w(5*minute - 1)}},
-				Splits: []SplitRef{{"a", 0, w(5*minute - 1)}},
+				Splits: []SplitRef{{"", "a", 0, w(5*minute - 1)}},
 			},
 		},
 		{
@@ -57,7 +57,7 @@ func TestHold(t *testing.T) {
 			want: Path{
 				Operator: "w", WatermarkMillis: w(2*minute - 1001), AllIdle: true,
 				Links:  []Link{{0, "a", 0, w(2*minute - 1001)}},
-				Splits: []SplitRef{{"a", 0, w(2*minute - 1001)}, {"a", 1, w(59*1000 + 100 - 1)}},
+				Splits: []SplitRef{{"", "a", 0, w(2*minute - 1001)}, {"", "a", 1, w(59*1000 + 100 - 1)}},
 			},
 		},
 		{
@@ -68,7 +68,7 @@ func TestHold(t *testing.T) {
 			want: Path{
 				Operator: "w", WatermarkMillis: w(5*minute - 1),
 				Links:  []Link{{0, "stamp", 0, w(5*minute - 1)}, {0, "a", 0, Know(MinTime)}},
-				Splits: []SplitRef{{"a", 0, Know(MinTime)}, {"a", 1, Know(MinTime)}},
+				Splits: []SplitRef{{"", "a", 0, Know(MinTime)}, {"", "a", 1, Know(MinTime)}},
 			},
 		},
 	}

@@ -204,6 +204,14 @@ func (o *Observed) Holder(r *Reading) *Holder {
 	return h
 }
 
+// names reports whether a path names a split of the subtask that it leads to.
+func names(ref why.SplitRef, s *status.Split) bool {
+	if s.Topic == "" {
+		return ref.ID == s.ID
+	}
+	return ref.Topic == s.Topic && ref.Partition == s.Partition
+}
+
 // slowestSubtask returns the subtask whose operator has the smallest input watermark.
 func (r *Reading) slowestSubtask(at Place) (slowest int) {
 	lowest := int64(eventtime.MaxTimestamp)
@@ -230,7 +238,7 @@ func (o *Observed) describe(r *Reading, h *Holder, path *why.Path) {
 		name += ", which has no split,"
 	case len(path.Splits) > 0:
 		for _, s := range splits {
-			if s.Topic == path.Splits[0].Topic && s.Partition == path.Splits[0].Partition && s.CurrentWatermark == path.Splits[0].WatermarkMillis.Or(s.CurrentWatermark) {
+			if names(path.Splits[0], &s) && s.CurrentWatermark == path.Splits[0].WatermarkMillis.Or(s.CurrentWatermark) {
 				h.Split = s
 			}
 		}

@@ -153,3 +153,36 @@ func TestStallOfOneOfTwo(t *testing.T) {
 		t.Errorf("stalled since %v, but it has moved", got)
 	}
 }
+
+// TestHolderNamesSplitsByID: files, which have neither topic nor partition, are told apart
+// although their watermarks are alike.
+func TestHolderNamesSplitsByID(t *testing.T) {
+	at := time.UnixMilli(1_800_000_000_000)
+	file := func(path string, watermark int64) status.Split {
+		return status.Split{ID: path, CurrentWatermark: watermark, LastEventTime: watermark, CurrentOffset: -1, EndOffset: -1}
+	}
+	for name, splits := range map[string][]status.Split{
+		"the first":          {file("/in/a", 1000), file("/in/b", 5000), file("/in/c", 5000)},
+		"of the same":        {file("/in/a", 1000), file("/in/b", 1000), file("/in/c", 1000)},
+		"not begun":          {file("/in/a", eventtime.MinTimestamp), file("/in/b", eventtime.MinTimestamp), file("/in/c", 7000)},
+		"the last":           {file("/in/c", 5000), file("/in/b", 5000), file("/in/a", 1000)},
+		"beside a partition": {{ID: "t-0", Topic: "t", CurrentWatermark: 5000}, file("/in/a", 1000)},
+	} {
+		low := int64(eventtime.MaxTimestamp)
+		for _, s := range splits {
+			low = min(low, s.CurrentWatermark)
+		}
+		source := status.Operator{Name: "orders", CurrentInputWatermark: eventtime.MinTimestamp, CurrentOutputWatermark: low, Splits: splits}
+		windows := status.Operator{Name: "counts", CurrentInputWatermark: low, CurrentOutputWatermark: low}
+		r := &Reading{At: at, Plan: &Plan{Description: partitionsPlan.Description, Vertices: []Vertex{
+			{ID: "orders", Name: "orders", Kind: KindSource, Parallelism: 1, Operators: []Operator{{Name: "orders", Kind: KindSource, Sends: true}}},
+			{ID: "counts", Name: "counts", Kind: KindWindow, Parallelism: 1, Operators: []Operator{{Name: "counts", Kind: KindWindow}}},
+		}}, Status: status.Job{Name: "j", Started: at, Vertices: []status.Vertex{
+			{Subtasks: []status.Subtask{{Operators: []status.Operator{source}}}}, {Subtasks: []status.Subtask{{Operators: []status.Operator{windows}}}},
+		}}}
+		o := &Observed{diagnosis: newDiagnosis(partitionsPlan), history: newHistory()}
+		if h := o.Holder(r); h == nil || h.Split.ID != "/in/a" {
+			t.Errorf("%s: held by %+v, want /in/a", name, h)
+		}
+	}
+}
