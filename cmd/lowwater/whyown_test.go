@@ -83,10 +83,10 @@ func TestWhyLooksItself(t *testing.T) {
 // TestExplainAsksOurServer: the warnings of the plan are with the server.
 func TestExplainAsksOurServer(t *testing.T) {
 	const warning = `{"warnings":[{"code":"no-idleness","severity":"warning","where":"main.go:7",` +
-		`"text":"no-idleness: Source: quiet.a: silence stops all. Fix: add WithIdleness, or feed it."}]}`
+		`"operator":"Source: quiet.a","message":"silence stops all.","fixes":["add WithIdleness","feed it"]}]}`
 	out, _ := runCLI(t, exitFindings, "explain", "--url", ownServer(t, map[string]string{"graph": "{}", "plan": warning}))
 	for _, want := range []string{
-		"no-idleness: quiet.a (main.go:7): silence stops all.\n  fix: add WithIdleness, or feed it\n", "strategies are not in the answers of the server",
+		"no-idleness: quiet.a (main.go:7): silence stops all.\n  fix: add WithIdleness\n  or: feed it\n", "strategies are not in the answers of the server",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output lacks %q:\n%s", want, out)

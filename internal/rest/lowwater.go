@@ -355,11 +355,14 @@ func sortedKeys[K comparable, V any](m map[K]V, text func(K) string) []K {
 	return keys
 }
 
+// warningJSON is a graph.Warning.
 type warningJSON struct {
-	Code     string `json:"code"`
-	Severity string `json:"severity"`
-	Text     string `json:"text"`
-	Where    string `json:"where"`
+	Code     string   `json:"code"`
+	Severity string   `json:"severity"`
+	Operator string   `json:"operator"`
+	Where    string   `json:"where"`
+	Message  string   `json:"message"`
+	Fixes    []string `json:"fixes"`
 }
 
 func planOf(o *observe.Observed, _ *http.Request) (any, error) {
@@ -368,7 +371,7 @@ func planOf(o *observe.Observed, _ *http.Request) (any, error) {
 		Warnings []warningJSON `json:"warnings"`
 	}{flinkPlan(o), []warningJSON{}}
 	for _, w := range o.Plan().Warnings {
-		out.Warnings = append(out.Warnings, warningJSON{w.Code, "warning", w.String(), w.Where})
+		out.Warnings = append(out.Warnings, warningJSON{w.Code, "warning", w.Operator, w.Where, w.Message, append([]string{}, w.Fixes...)})
 	}
 	return out, nil
 }

@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lowwater/lowwater/eventtime"
+	"github.com/lowwater/lowwater/internal/graph"
 	"github.com/lowwater/lowwater/internal/rest"
 	"github.com/lowwater/lowwater/internal/rest/observe"
 	"github.com/lowwater/lowwater/status"
@@ -141,6 +144,26 @@ func TestSplits(t *testing.T) {
 	}
 	if len(seen) != 3 {
 		t.Errorf("splits %v", seen)
+	}
+}
+
+// TestPlanWarnings: a warning comes in parts, its fixes as a list.
+func TestPlanWarnings(t *testing.T) {
+	server, base := listen(t, rest.Config{})
+	job := newFakeJob(status.Running)
+	job.plan.Warnings = []graph.Warning{
+		{Code: "over-parallel-source", Operator: "Source: orders", Where: "main.go:7", Message: "It has 4 subtasks and 3 splits.", Fixes: []string{"take one away", "add WithIdleness"}},
+		{Code: "result-unused", Operator: "count", Message: "Nothing reads it."},
+	}
+	path := "/lowwater/jobs/" + server.Jobs().Add(job).ID + "/plan"
+	got := request(t, "GET", base+path, "").body
+	want := []any{
+		map[string]any{"code": "over-parallel-source", "severity": "warning", "operator": "Source: orders", "where": "main.go:7",
+			"message": "It has 4 subtasks and 3 splits.", "fixes": []any{"take one away", "add WithIdleness"}},
+		map[string]any{"code": "result-unused", "severity": "warning", "operator": "count", "where": "", "message": "Nothing reads it.", "fixes": []any{}},
+	}
+	if diff := cmp.Diff(want, field(t, got, "warnings")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

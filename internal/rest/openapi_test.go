@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lowwater/lowwater/internal/graph"
 	"github.com/lowwater/lowwater/internal/rest"
 	"github.com/lowwater/lowwater/internal/rest/observe"
 	"github.com/lowwater/lowwater/status"
@@ -179,6 +180,7 @@ func TestAnswersMatchOpenAPI(t *testing.T) {
 	})
 	withCheckpoints, failed := newFakeJob(status.Running), newFakeJob(status.Failed)
 	withCheckpoints.checkpoints = fakeCheckpoints{}
+	withCheckpoints.plan.Warnings = []graph.Warning{{Code: "result-unused", Operator: "count", Where: "main.go:7", Message: "Nothing reads it.", Fixes: []string{"read it"}}}
 	fakeBase, ids := serveFake(t, withCheckpoints, failed)
 	tm := field(t, request(t, "GET", base+"/taskmanagers", "").body, "taskmanagers", 0, "id").(string)
 	places := map[string]string{"vid": observe.OperatorID("orders"), "subtask": "0", "attempt": "0", "tm": tm, "cid": "1", "what": "overview"}

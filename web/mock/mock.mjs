@@ -141,7 +141,7 @@ function api(path, query, s, options) {
       bySplit: [{ operator: "window.Tumbling(1m) Aggregate", source: "orders", split: "orders-2", count: 41 }],
       samples: [0, 1, 2].map((i) => ({ operator: "window.Tumbling(1m) Aggregate", subtask: 1, timestamp: s.held - 95_000 - i * 700, watermark: s.held - 4000, behindMs: 91_000 + i * 700, key: ["coffee", "tea", "cake"][i], source: "orders", split: "orders-2", offset: 18_011 + i })),
     },
-    [`${own}/plan`]: { warnings: [{ code: "over-parallel-source", severity: "warning", where: "app/main.go:83", text: "over-parallel-source: orders: parallelism 4 but only 3 splits: one subtask will never have a watermark." }] },
+    [`${own}/plan`]: { warnings: [{ code: "over-parallel-source", severity: "warning", operator: "Source: orders", where: "app/main.go:83", message: "parallelism 4 but only 3 splits: one subtask will never have a watermark.", fixes: ["set its parallelism to 3", "add WithIdleness to its strategy"] }] },
     [`${own}/why`]: {
       job: "orders per minute", at_ms: s.now, cause: "quiet-partition", severity: "stall",
       could_not_see: ["The producers of topic orders: whether one is down cannot be seen from here."],

@@ -222,8 +222,11 @@ export type Severity = string;
 export interface PlanWarning {
   code: string;
   severity: Severity;
-  text: string;
+  operator: string;
   where: string;
+  message: string;
+  /** Alternatives, best first. */
+  fixes: string[];
 }
 
 export interface Plan {

@@ -157,7 +157,15 @@ function Warnings(props: { warnings: PlanWarning[] }) {
       <ul class="plain">
         {props.warnings.map((w, i) => (
           <li key={`${w.code}/${i}`}>
-            <Pill tone={severityTone(w.severity)}>{w.severity || "warning"}</Pill> {w.text} {w.where && <code>{w.where}</code>}
+            <Pill tone={severityTone(w.severity)}>{w.severity || "warning"}</Pill> <strong>{w.code}</strong> {w.operator}: {w.message}{" "}
+            {w.where && <code>{w.where}</code>}
+            {w.fixes.length > 0 && (
+              <ul>
+                {w.fixes.map((fix, j) => (
+                  <li key={j}>{fix}</li>
+                ))}
+              </ul>
+            )}
           </li>
         ))}
       </ul>

@@ -25,33 +25,16 @@ func (c *Collector) Report(ctx context.Context) (*why.Report, error) {
 // server tells that.
 func (c *Collector) Warnings(ctx context.Context) (warnings []plan.Warning, told bool, err error) {
 	var answer struct {
-		Warnings []struct{ Code, Text, Where string }
+		Warnings []plan.Warning
 	}
 	if told, err = c.ask(ctx, "plan", &answer); err != nil || !told {
 		return nil, false, err
 	}
-	for _, w := range answer.Warnings {
-		warning := plan.Warning{Code: w.Code, Where: w.Where}
-		text := strings.TrimPrefix(w.Text, w.Code+": ")
-		for _, o := range c.evidence.Operators {
-			for _, name := range []string{o.Name, sourcePrefix + o.Name} {
-				if strings.HasPrefix(text, name+": ") && len(name) > len(warning.Operator) {
-					warning.Operator = name
-				}
-			}
-		}
-		if warning.Operator == "" { // of a name that Flink's form of the plan does not have
-			warning.Operator, _, _ = strings.Cut(text, ": ")
-		}
-		text = strings.TrimPrefix(text, warning.Operator+": ")
-		warning.Operator = strings.TrimPrefix(warning.Operator, sourcePrefix)
-		if message, fix, ok := strings.Cut(text, " Fix: "); ok {
-			text, warning.Fixes = message, []string{strings.TrimSuffix(fix, ".")}
-		}
-		warning.Message = text
-		warnings = append(warnings, warning)
+	for i := range answer.Warnings {
+		w := &answer.Warnings[i]
+		w.Operator = strings.TrimPrefix(w.Operator, sourcePrefix)
 	}
-	return warnings, true, nil
+	return answer.Warnings, true, nil
 }
 
 // ask asks a server of ours about the job, and reports whether it knows.
