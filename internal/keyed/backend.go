@@ -59,6 +59,7 @@ type keyedState[K comparable] interface {
 	bytes() (table, filter int)
 	spilledLen() int
 	spillSome(bytes int) error
+	bringAll(hashes []uint64, keys []K) error
 	eachOnDisk(visit func(hash uint64, key K) error) error
 }
 
@@ -133,9 +134,13 @@ func (b *Backend[K]) CurrentKey() (hash uint64, key K, ok bool) {
 // SetTime sets the processing time by which states expire, in milliseconds.
 func (b *Backend[K]) SetTime(now int64) { b.now = now }
 
-// Touch brings the states of keys near the processor, before a batch with those
-// hashes is processed key by key. It changes nothing else.
-func (b *Backend[K]) Touch(hashes []uint64) {
+// Touch brings the states of keys near, before a batch with those keys and hashes is
+// processed key by key: from disk into memory, and near the processor. Nothing else
+// changes. There is no current key.
+func (b *Backend[K]) Touch(hashes []uint64, keys []K) {
+	if b.overflow != nil {
+		b.bringAll(hashes, keys)
+	}
 	for _, s := range b.states {
 		s.touch(hashes)
 	}

@@ -328,7 +328,7 @@ func TestStatesDoNotAllocate(t *testing.T) {
 		}
 		sum := 0
 		round := func() {
-			s.Touch(hashes)
+			s.Touch(hashes, keys)
 			for i, key := range keys {
 				s.SetCurrentKey(hashes[i], key)
 				v, _ := s.value.Get()
@@ -376,7 +376,7 @@ func BenchmarkValueState(b *testing.B) {
 				b.Fatal(err)
 			}
 			turns = append(turns, turn{fmt.Sprintf("ttl=%v", ttl.After), func(hashes []uint64, keys []string) {
-				backend.Touch(hashes)
+				backend.Touch(hashes, keys)
 				for i, k := range keys {
 					backend.SetCurrentKey(hashes[i], k)
 					n, _ := count.Get()

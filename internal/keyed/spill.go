@@ -35,6 +35,8 @@ type overflow struct {
 	batch *spill.Batch
 	key   []byte
 	value []byte
+
+	prefetch prefetch
 }
 
 // settleEvery is how many times the current key is set between two looks at the budget,
@@ -144,6 +146,8 @@ type spilled[K comparable, C any] struct {
 	decode func(data []byte, c *C) error
 	// used has a bit for each entry of the table, set when it was looked up.
 	used []uint64
+	// recent says whether it pays to bring in what a batch may use.
+	recent usage
 	// hand is the number behind the entry that is looked at next.
 	hand int
 	// average is the bytes of a cell outside its table, over the latest ones.
@@ -214,6 +218,7 @@ func (sp *spilled[K, C]) forget(i int) {
 // lookup, for a store that spills, returns a cell, which is brought into the table if it is on disk, nil if there is
 // none.
 func (s *store[K, C]) lookup(hash uint64, key K) *C {
+	s.spilled.recent.lookups++
 	i, e := s.table.find(hash, key)
 	if e == nil {
 		if !s.spilled.filter.Has(hash) {

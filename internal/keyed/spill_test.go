@@ -131,6 +131,9 @@ func spillAtRandom(t *testing.T, r *rand.Rand, ttl state.TTL) {
 			now++
 		}
 		key := keys[min(r.IntN(len(keys)), r.IntN(len(keys)))]
+		if r.IntN(4) == 0 {
+			touchAtRandom(r, tight, keys)
+		}
 		for _, s := range []*allStates{free, tight} {
 			s.SetTime(now)
 			s.SetCurrentKey(hash(key), key)
@@ -264,7 +267,7 @@ func TestSpillingFails(t *testing.T) {
 // one that holds a tenth of them, by keys that are all alike and by a skewed choice. ns/op
 // is per record.
 func BenchmarkBudget(b *testing.B) {
-	const keys = 1 << 17
+	const keys, batch = 1 << 17, 1024
 	hash := hasherOf[string](b)
 	names, hashes := make([]string, keys), make([]uint64, keys)
 	for i := range names {
@@ -287,24 +290,37 @@ func BenchmarkBudget(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				use := func(i int) {
-					backend.SetCurrentKey(hashes[i], names[i])
-					n, _ := count.Get()
-					count.Set(n + 1)
-				}
-				for i := range keys {
-					use(i)
-				}
-				r := rand.New(rand.NewPCG(1, 2))
-				zipf := rand.NewZipf(r, 1.1, 1, keys-1)
-				b.ResetTimer()
-				for range b.N {
-					if skewed {
-						use(int(zipf.Uint64() * 7919 % keys))
-					} else {
-						use(r.IntN(keys))
+				var (
+					batchHashes [batch]uint64
+					batchNames  [batch]string
+				)
+				use := func(n int, choose func() int) {
+					for n > 0 {
+						m := min(n, batch)
+						for i := range m {
+							key := choose()
+							batchHashes[i], batchNames[i] = hashes[key], names[key]
+						}
+						backend.Touch(batchHashes[:m], batchNames[:m])
+						for i := range m {
+							backend.SetCurrentKey(batchHashes[i], batchNames[i])
+							n, _ := count.Get()
+							count.Set(n + 1)
+						}
+						backend.ClearCurrentKey()
+						n -= m
 					}
 				}
+				next := -1
+				use(keys, func() int { next++; return next })
+				r := rand.New(rand.NewPCG(1, 2))
+				zipf := rand.NewZipf(r, 1.1, 1, keys-1)
+				choose := func() int { return r.IntN(keys) }
+				if skewed {
+					choose = func() int { return int(zipf.Uint64() * 7919 % keys) }
+				}
+				b.ResetTimer()
+				use(b.N, choose)
 				if err := backend.Err(); err != nil {
 					b.Fatal(err)
 				}

@@ -99,7 +99,7 @@ func (c *core[K, R]) snapshot(s *keyed.Snapshot) error {
 func (c *core[K, R]) each[T any](b *exchange.KeyedBatch[K, T], f func(T) error) error {
 	x := c.context
 	x.backend.SetTime(c.rt.Timers.Now())
-	x.backend.Touch(b.Hashes)
+	x.backend.Touch(b.Hashes, b.Keys)
 	for i, v := range b.Values {
 		x.backend.SetCurrentKey(b.Hashes[i], b.Keys[i])
 		x.at(b.Timestamps[i], b.Timestamps[i], b.Origins[i])
