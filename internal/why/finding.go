@@ -190,6 +190,7 @@ const (
 	SeparateBackfill         FixCode = "separate-backfill"
 	SetIdleness              FixCode = "set-idleness"
 	ShortenUpdateInterval    FixCode = "shorten-update-interval"
+	SplitHotKeys             FixCode = "split-hot-keys"
 	StrategyOnSideInput      FixCode = "strategy-on-side-input"
 	UpgradeEngine            FixCode = "upgrade-engine"
 	Wait                     FixCode = "wait"

@@ -196,6 +196,11 @@ var remedies = map[FixCode]remedy{
 		do:    "Make operator {op} faster: find what it waits for or computes (a profile, a slow sink, a call per record).",
 		costs: "None.",
 	},
+	SplitHotKeys: {
+		do: "Spread the frequent keys of operator {op}: aggregate in two steps, first by the key and a number that spreads it, then by the key. " +
+			"Drop records whose key is only a filler, such as an empty one.",
+		costs: "A second step. It works for results that can be put together from parts: sums and counts, not medians.",
+	},
 	RestartReader: {
 		do:    "Restart the job; the reader of topic {topic} is stuck. Keep a stack dump of the process first.",
 		costs: "Records since the last checkpoint are read again.",

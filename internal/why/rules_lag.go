@@ -294,6 +294,9 @@ func backPressureFinding(t *target, s *source, lag string, age int64) Finding {
 	}
 	who := "an operator behind it"
 	if slow := v.bottleneck(s); slow != nil {
+		if h, ok := v.hotSubtasks(slow); ok {
+			return dataSkewFinding(t, s, slow, h, lag, age)
+		}
 		c.Operator = slow.ID
 		who = "operator " + quoted(v.nameOf(slow.ID))
 		f.Numbers = append(f.Numbers, Number{"busy_ms_per_s", v.load(slow, busyOf).Or(0)})
