@@ -59,6 +59,9 @@ func WithCheckpoints(url string, interval time.Duration, options ...CheckpointOp
 		if o.AlignmentTimeout > 0 && o.MaxConcurrent > 1 {
 			e.fail("WithCheckpoints: AlignedCheckpointTimeout and MaxConcurrentCheckpoints exclude each other: barriers that overtake records must be alone")
 		}
+		if o.CommitLater && o.Retain == 1 {
+			e.fail("WithCheckpoints: RetainCheckpoints(1) and CommitOneCheckpointLater exclude each other: should the newest checkpoint be damaged, the one before is needed: retain at least 2")
+		}
 		if o.CommitLater && o.MaxConcurrent > 1 {
 			e.fail("WithCheckpoints: CommitOneCheckpointLater and MaxConcurrentCheckpoints exclude each other: it must be known which checkpoint is the one before")
 		}
@@ -67,7 +70,9 @@ func WithCheckpoints(url string, interval time.Duration, options ...CheckpointOp
 }
 
 // CheckpointTimeout sets how long a checkpoint may take before it has failed; the
-// default is DefaultCheckpointTimeout, 10 minutes. d must be positive.
+// default is DefaultCheckpointTimeout, 10 minutes. d must be positive. One that the store
+// was making complete at that moment, and does so after all, is one to go on from like
+// any other.
 func CheckpointTimeout(d time.Duration) CheckpointOption {
 	return func(o *job.CheckpointOptions) error {
 		if o.Timeout = d; d <= 0 {
@@ -114,8 +119,8 @@ func TolerableCheckpointFailures(n int) CheckpointOption {
 }
 
 // RetainCheckpoints sets how many completed checkpoints are kept, also when the job has
-// ended; the default is DefaultRetainedCheckpoints, 3, and the least is 1. Savepoints are
-// never removed.
+// ended; the default is DefaultRetainedCheckpoints, 3, and the least is 1, or 2 with
+// CommitOneCheckpointLater. Savepoints are never removed.
 func RetainCheckpoints(n int) CheckpointOption {
 	return func(o *job.CheckpointOptions) error {
 		if o.Retain = n; n < 1 {
@@ -268,9 +273,11 @@ func (j *Job) Savepoint(ctx context.Context, url string) (path string, err error
 // event-time timers, so that the savepoint is of use only if the input is not gone on with
 // (spec watermarks 8.3).
 //
-// Errors are those of Checkpoint, and one if the job is ending already. This savepoint
-// counts for TolerableCheckpointFailures: within them it is tried again, and past them the
-// job fails, or restarts, instead of stopping.
+// Errors are those of Checkpoint, and one if the job is ending already. The job goes on if
+// the savepoint cannot be begun. Once sources have stopped for it, it counts for
+// TolerableCheckpointFailures: within them it is tried again, and past them the run fails,
+// so that the job goes on from its last checkpoint, or ends if it is not to be restarted.
+// The error says which it was.
 func (j *Job) StopWithSavepoint(ctx context.Context, url string, drain bool) (path string, err error) {
 	return j.job.StopWithSavepoint(ctx, url, drain)
 }

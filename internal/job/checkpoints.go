@@ -155,12 +155,16 @@ func (c *checkpoints) note(report status.Checkpoint) {
 	}
 }
 
-// completed notes a success and removes what need not be kept any longer.
+// completed notes a success.
 func (c *checkpoints) completed(report status.Checkpoint) {
 	c.note(report)
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.newestID = max(c.newestID, report.ID)
-	c.mu.Unlock()
+}
+
+// retain removes what need not be kept any longer.
+func (c *checkpoints) retain() {
 	if err := c.store.Retain(c.options.Retain); err != nil {
 		c.job.log.Warn("removing old checkpoints failed", "error", err)
 		return

@@ -9,17 +9,16 @@ import (
 	"time"
 
 	"github.com/lowwater/lowwater/internal/checkpoint"
-	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/task"
-	"github.com/lowwater/lowwater/status"
 )
 
 // errGivenUp is why a checkpoint ends that nobody needs any more.
 var errGivenUp = errors.New("the run has ended")
 
 // coordinator triggers the checkpoints of one run and completes them when all tasks have
-// written their parts. One goroutine, loop, decides everything; tasks reach it by
-// events.
+// written their parts. One goroutine, loop, decides everything and never waits for the
+// checkpoint store or for a source: goroutines of its own do, and reach it, as tasks do,
+// by events.
 type coordinator struct {
 	run     *run
 	job     *checkpoints
@@ -35,8 +34,9 @@ type coordinator struct {
 	// What follows is the loop's.
 
 	queue []*request
-	// triggering is set while barriers are being handed to the sources.
-	triggering bool
+	// starting is the checkpoint that is being begun or whose barriers are being handed to
+	// the sources, nil if there is none.
+	starting *attempt
 	// failed counts the failures since the last success.
 	failed int
 	// nextAt is when the loop looks again if nothing happens before.
@@ -52,7 +52,12 @@ type coordinator struct {
 	over     bool
 	// lastFailed is the latest checkpoint that has failed.
 	lastFailed int64
-	// work is what triggers and publishes in the background.
+	// publication is closed when all publications up to the last one have ended.
+	publication chan struct{}
+	// retaining is set while old checkpoints are being removed, retainAgain if more have
+	// become old since.
+	retaining, retainAgain bool
+	// work is what the loop does not wait for until the end of the run.
 	work sync.WaitGroup
 }
 
@@ -70,9 +75,16 @@ type request struct {
 	again bool
 	// drain ends the input first, as if the sources had come to their ends.
 	drain bool
+	// tried says that its target has been found good.
+	tried bool
+	// inputEnded says that input has ended for it: the run cannot go on without it.
+	inputEnded bool
 	// answer, if not nil, has room for the one answer.
 	answer chan answer
 }
+
+// ends reports whether the run ends with the request.
+func (q *request) ends() bool { return q.stop || q.drain }
 
 type answer struct {
 	path string
@@ -86,27 +98,16 @@ func (q *request) reply(a answer) {
 	}
 }
 
-// attempt is one checkpoint under way.
-type attempt struct {
-	request *request
-	barrier *exchange.Barrier
-	store   *checkpoint.Pending
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	timeout *time.Timer
-	// previous is the newest completed checkpoint at the trigger.
-	previous int64
-	// triggered is set when all sources have the barrier, sources is then their state.
-	triggered bool
-	sources   map[string][]byte
-	left      map[*runningTask]bool
-	report    status.Checkpoint
-	// path is where it has been published.
-	path string
-}
-
 // The events of the loop, beside requests.
 type (
+	targetTried struct {
+		request *request
+		err     error
+	}
+	begun struct {
+		a   *attempt
+		err error
+	}
 	triggered struct {
 		a       *attempt
 		sources map[string][]byte
@@ -119,11 +120,12 @@ type (
 		times   task.Times
 		err     error
 	}
-	completed struct {
+	published struct {
 		a   *attempt
 		err error
 	}
 	expired      struct{ id int64 }
+	retained     struct{}
 	taskFinished struct{ task *runningTask }
 )
 
@@ -131,8 +133,9 @@ func newCoordinator(r *run) *coordinator {
 	c := &coordinator{
 		run: r, job: r.job.checkpoints, options: *r.job.options.Checkpoints,
 		events: make(chan any, 64), requests: make(chan *request),
-		open: map[int64]*attempt{}, finished: map[*runningTask]bool{},
+		open: map[int64]*attempt{}, finished: map[*runningTask]bool{}, publication: make(chan struct{}),
 	}
+	close(c.publication)
 	return c
 }
 
@@ -164,8 +167,7 @@ func (c *coordinator) loop() {
 	for {
 		select {
 		case <-c.run.ctx.Done():
-			c.work.Wait() // what is published after the next run has begun would not fit it
-			c.giveUp()
+			c.end()
 			return
 		case <-timer.C:
 		case q := <-c.requests:
@@ -178,15 +180,21 @@ func (c *coordinator) loop() {
 	}
 }
 
-// giveUp ends everything that is still open: the run is over.
-func (c *coordinator) giveUp() {
+// end waits for all that is under way and ends what is still open: the run is over. What
+// would be published after the next run has begun would not fit that.
+func (c *coordinator) end() {
+	overdue := time.AfterFunc(overdueAfter, func() {
+		c.run.log.Warn("the run has ended and waits for the checkpoint store, which does not answer", "store", c.job.store.Path())
+	})
+	defer overdue.Stop()
+	c.work.Wait()
 	for _, a := range c.attempts() {
 		if a.path == "" {
 			c.remove(a, errGivenUp)
 			c.job.note(a.failed(errGivenUp))
 			continue
 		}
-		if c.published(a); a.request != c.ending { // the end is not what was asked for
+		if c.completed(a); a.request != c.ending { // the end is not what was asked for
 			a.request.reply(answer{path: a.path})
 		}
 	}
@@ -194,29 +202,27 @@ func (c *coordinator) giveUp() {
 		q.reply(answer{err: errGivenUp})
 	}
 	c.queue = nil
+	c.work.Wait()
+	if c.retainAgain {
+		c.job.retain()
+	}
 }
 
 func (c *coordinator) request(q *request) {
-	ends := q.stop || q.drain
 	switch {
-	case c.over || ends && (c.ending != nil || c.draining != nil):
+	case c.over || q.ends() && (c.ending != nil || c.draining != nil):
 		q.reply(answer{err: errors.New("the job is ending already")})
-		return
-	case ends && q.kind == checkpoint.KindSavepoint:
-		if err := c.tryTarget(q); err != nil {
-			q.reply(answer{err: fmt.Errorf("the job goes on, because the savepoint cannot be stored: %w", err)})
-			return
-		}
-	}
-	switch {
+	case q.ends() && q.kind == checkpoint.KindSavepoint && !q.tried:
+		c.work.Go(func() { c.tell(targetTried{q, c.tryTarget(q)}) })
 	case q.drain:
-		c.draining = q
-		c.run.drain()
-		return
-	case q.stop:
-		c.ending = q
+		c.draining, q.inputEnded = q, true
+		c.drain()
+	default:
+		if q.stop {
+			c.ending = q
+		}
+		c.queue = append(c.queue, q)
 	}
-	c.queue = append(c.queue, q)
 }
 
 // tryTarget finds out whether a savepoint can be stored, before any input ends for it.
@@ -231,7 +237,7 @@ func (c *coordinator) tryTarget(q *request) error {
 
 // next triggers what is due. Requests go before periodic checkpoints, and one at a time.
 func (c *coordinator) next(now time.Time) {
-	if c.triggering || c.over || len(c.open) >= c.options.MaxConcurrent {
+	if c.starting != nil || c.over || len(c.open) >= c.options.MaxConcurrent {
 		c.nextAt = now.Add(time.Hour) // an event will come first
 		return
 	}
@@ -242,7 +248,7 @@ func (c *coordinator) next(now time.Time) {
 			return
 		}
 		c.queue = c.queue[1:]
-		c.trigger(q)
+		c.begin(q)
 		return
 	}
 	if c.ending != nil || c.options.Interval == 0 {
@@ -254,169 +260,55 @@ func (c *coordinator) next(now time.Time) {
 		c.nextAt = pause
 	}
 	if !c.nextAt.After(now) {
-		c.trigger(&request{kind: checkpoint.KindCheckpoint})
+		c.begin(&request{kind: checkpoint.KindCheckpoint})
 	}
-}
-
-// trigger begins a checkpoint. The sources are told in a goroutine of its own, because a
-// source that is blocked takes its time to listen.
-func (c *coordinator) trigger(q *request) {
-	now := time.Now()
-	id := c.job.next()
-	c.triggeredAt = now
-	b := &exchange.Barrier{Checkpoint: id, Triggered: now, Stop: q.stop}
-	if q.kind == checkpoint.KindCheckpoint && !q.stop && !q.final {
-		b.AlignmentTimeout = c.options.AlignmentTimeout
-	}
-	a := &attempt{request: q, barrier: b, previous: c.job.newestCompleted(), left: map[*runningTask]bool{}, report: c.report(q, b)}
-	a.ctx, a.cancel = context.WithCancelCause(c.run.ctx)
-	var err error
-	if a.store, err = c.job.store.Begin(id, q.kind, q.target); err != nil {
-		c.fail(a, err)
-		return
-	}
-	for _, t := range c.run.tasks {
-		a.left[t] = true
-	}
-	a.timeout = time.AfterFunc(c.options.Timeout, func() { c.tell(expired{id}) })
-	c.mu.Lock()
-	c.open[id] = a
-	c.mu.Unlock()
-	c.job.note(a.report)
-	c.triggering = true
-	c.work.Go(func() {
-		sources, err := c.run.trigger(a.ctx, b)
-		c.tell(triggered{a, sources, err})
-	})
 }
 
 func (c *coordinator) event(e any) {
 	switch e := e.(type) {
+	case targetTried:
+		c.targetTried(e)
+	case begun:
+		c.begun(e)
 	case triggered:
-		c.triggering = false
-		if c.attempt(e.a.barrier.Checkpoint) == nil {
-			return
-		}
-		if e.err != nil {
-			c.fail(e.a, e.err)
-			return
-		}
-		e.a.triggered, e.a.sources = true, e.sources
-		c.completeIfDone(e.a)
+		c.triggered(e)
 	case acknowledged:
 		c.acknowledge(e)
-	case completed:
-		c.completed(e)
+	case published:
+		c.published(e)
 	case expired:
-		if a := c.attempt(e.id); a != nil && a.store != nil { // else it is being published
-			c.fail(a, fmt.Errorf("not complete after %v: waiting for %s", c.options.Timeout, a.waitingFor()))
+		if a := c.attempt(e.id); a != nil {
+			c.fail(a, fmt.Errorf("not complete after %v: waiting for %s", c.options.Timeout, c.waitingFor(a)))
+		}
+	case retained:
+		if c.retaining = false; c.retainAgain {
+			c.retain()
 		}
 	case taskFinished:
-		c.finished[e.task] = true
-		if len(c.finished) < len(c.run.tasks) || c.ending != nil {
-			return
-		}
-		if c.ending = c.draining; c.ending == nil {
-			c.ending = &request{kind: checkpoint.KindCheckpoint}
-		}
-		c.ending.final = true
-		c.queue = append(c.queue, c.ending)
+		c.taskFinished(e)
 	}
 }
 
-func (c *coordinator) attempt(id int64) *attempt {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.open[id]
-}
-
-func (c *coordinator) attempts() (all []*attempt) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, a := range c.open {
-		all = append(all, a)
-	}
-	return all
-}
-
-func (c *coordinator) acknowledge(e acknowledged) {
-	a := c.attempt(e.id)
-	switch {
-	case a == nil:
-		return
-	case e.err != nil:
-		c.fail(a, fmt.Errorf("%s, subtask %d: %w", e.task.vertex.Name, e.task.subtask, e.err))
-		return
-	}
-	delete(a.left, e.task)
-	a.acknowledged(e)
-	c.job.note(a.report)
-	c.completeIfDone(a)
-}
-
-// completeIfDone publishes a checkpoint of which all parts are written.
-func (c *coordinator) completeIfDone(a *attempt) {
-	if len(a.left) > 0 || !a.triggered {
-		return
-	}
-	store := a.store
-	a.store = nil // from here on it is Complete's
-	manifest := c.manifest(a)
-	c.work.Go(func() {
-		var err error
-		a.path, err = store.Complete(manifest)
-		c.tell(completed{a, err})
-	})
-}
-
-func (c *coordinator) completed(e completed) {
-	a := e.a
-	if c.attempt(a.barrier.Checkpoint) == nil {
-		return
-	}
+func (c *coordinator) targetTried(e targetTried) {
 	if e.err != nil {
-		c.fail(a, e.err)
+		e.request.reply(answer{err: fmt.Errorf("the job goes on, because the savepoint cannot be stored: %w", e.err)})
 		return
 	}
-	c.failed = 0
-	before := c.job.newestCompleted()
-	c.published(a)
-	c.tellAborted()
-	rely := a.barrier.Checkpoint
-	if c.options.CommitLater {
-		rely = before
-	}
-	for _, t := range c.run.tasks {
-		t.task.Completed(rely)
-	}
-	a.request.reply(answer{path: a.path})
-	switch ends := a.request == c.ending; {
-	case ends && c.options.CommitLater && !a.request.again:
-		// Another one of the same state, so that what this one holds can be relied on.
-		c.ending = &request{kind: checkpoint.KindCheckpoint, stop: a.request.stop, final: a.request.final, again: true}
-		c.queue = append(c.queue, c.ending)
-	case ends:
-		c.release()
-	}
+	e.request.tried = true
+	c.request(e.request)
 }
 
-// published takes note of a checkpoint that is stored.
-func (c *coordinator) published(a *attempt) {
-	c.remove(a, nil)
-	a.report.State, a.report.Path = status.CheckpointCompleted, a.path
-	c.job.completed(a.report)
-}
-
-// tellAborted tells the tasks which checkpoints have failed, but not before the ones that
-// were triggered earlier have ended: tasks give those up, too.
-func (c *coordinator) tellAborted() {
-	id := c.lastFailed
-	for _, a := range c.attempts() {
-		id = min(id, a.barrier.Checkpoint-1)
+// taskFinished asks for the last checkpoint once the input of all tasks has ended.
+func (c *coordinator) taskFinished(e taskFinished) {
+	c.finished[e.task] = true
+	if len(c.finished) < len(c.run.tasks) || c.ending != nil {
+		return
 	}
-	for _, t := range c.run.tasks {
-		t.task.Aborted(id)
+	if c.ending = c.draining; c.ending == nil {
+		c.ending = &request{kind: checkpoint.KindCheckpoint}
 	}
+	c.ending.final, c.ending.inputEnded = true, true
+	c.queue = append(c.queue, c.ending)
 }
 
 // release lets the tasks end.
@@ -431,7 +323,7 @@ func (c *coordinator) release() {
 // one that ends the run is tried again. Savepoints that fail say nothing about the job's
 // own checkpoints, so they do not count, as in Flink. A run that was taken over ends.
 func (c *coordinator) fail(a *attempt, err error) {
-	id := a.barrier.Checkpoint
+	q, id := a.request, a.barrier.Checkpoint
 	c.remove(a, err)
 	c.job.note(a.failed(err))
 	c.lastFailed = max(c.lastFailed, id)
@@ -440,47 +332,56 @@ func (c *coordinator) fail(a *attempt, err error) {
 		return
 	}
 	if errors.Is(err, checkpoint.ErrTakenOver) {
-		a.request.reply(answer{err: err})
+		q.reply(answer{err: err})
 		c.run.fail(err)
 		return
 	}
-	if a.request.kind == checkpoint.KindSavepoint && a.request != c.ending {
+	if q.kind == checkpoint.KindSavepoint && !q.inputEnded {
 		c.run.log.Warn("a savepoint has failed", "checkpoint", id, "error", err)
-		a.request.reply(answer{err: err})
+		c.giveUp(q, err)
 		return
 	}
 	c.failed++
 	c.run.log.Warn("a checkpoint has failed", "checkpoint", id, "error", err, "in a row", c.failed, "tolerated", c.options.TolerableFailures)
 	if c.failed > c.options.TolerableFailures {
 		err = fmt.Errorf("checkpoint %d: %w (%d failed in a row, %d are tolerated)", id, err, c.failed, c.options.TolerableFailures)
-		a.request.reply(answer{err: err})
+		if q.kind == checkpoint.KindSavepoint {
+			err = fmt.Errorf("the job's input had ended for a savepoint that has failed, so it goes on from its last checkpoint if it is to be restarted: %w", err)
+		}
+		q.reply(answer{err: err})
 		c.run.fail(err)
 		return
 	}
-	if a.request == c.ending {
+	if q == c.ending {
 		c.retryAt = time.Now().Add(retryEnding)
-		c.queue = slices.Insert(c.queue, 0, a.request)
+		c.queue = slices.Insert(c.queue, 0, q)
 		return
 	}
-	a.request.reply(answer{err: err})
+	q.reply(answer{err: err})
 }
 
-// remove closes an attempt, and what it has stored so far unless it is complete.
-func (c *coordinator) remove(a *attempt, cause error) {
-	c.mu.Lock()
-	delete(c.open, a.barrier.Checkpoint)
-	c.mu.Unlock()
-	a.cancel(cause)
-	if a.timeout != nil {
-		a.timeout.Stop()
+// giveUp ends a savepoint that has failed before any input ended for it: the job goes on.
+func (c *coordinator) giveUp(q *request, err error) {
+	if q == c.ending {
+		c.ending = nil
+		err = fmt.Errorf("the job goes on, because the savepoint cannot be stored: %w", err)
 	}
-	if cause != nil && a.store != nil {
-		a.store.Abort()
+	q.reply(answer{err: err})
+	if q.stop && c.run.job.stopped() { // which was refused, because the job was ending already
+		c.request(&request{kind: checkpoint.KindCheckpoint, stop: true})
 	}
-	c.endedAt = time.Now()
+}
+
+// drain ends all sources as if their input had ended.
+func (c *coordinator) drain() {
+	for _, t := range c.run.tasks {
+		if t.isSource {
+			c.work.Go(func() { t.task.Drain(c.run.ctx) })
+		}
+	}
 }
 
 // stop asks for the checkpoint that ends the run.
 func (c *coordinator) stop() {
-	go func() { _ = c.ask(c.run.ctx, &request{kind: checkpoint.KindCheckpoint, stop: true}) }()
+	_ = c.ask(c.run.ctx, &request{kind: checkpoint.KindCheckpoint, stop: true}) // else it is ending
 }

@@ -196,11 +196,12 @@ func (r *run) fail(err error) {
 	}
 }
 
-// stop asks the sources to end, with a last checkpoint if the job takes any. A task whose mailbox is full does not hold up the
-// others: each request waits in a goroutine that ends with its task.
+// stop asks the sources to end, with a last checkpoint if the job takes any. A task whose
+// mailbox is full does not hold up the others: each request waits in a goroutine that ends
+// with its task.
 func (r *run) stop(wg *sync.WaitGroup) {
 	if r.coordinator != nil {
-		r.coordinator.stop()
+		wg.Go(r.coordinator.stop)
 		return
 	}
 	for _, t := range r.tasks {

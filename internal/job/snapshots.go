@@ -2,14 +2,10 @@ package job
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/internal/checkpoint"
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/snapshot"
@@ -72,17 +68,11 @@ func (s *taskSnapshot) Done(err error, times task.Times) {
 	s.coordinator.tell(done)
 }
 
-// trigger gives the barrier to all sources. What a source's enumerator knows is read
-// while no split can be on its way to a reader, so that a split is either in both
-// parts of the checkpoint or in none.
+// trigger gives the barrier to all sources, and returns what their enumerators knew then.
 func (r *run) trigger(ctx context.Context, b *exchange.Barrier) (enumerators map[string][]byte, err error) {
 	enumerators = map[string][]byte{}
 	for _, s := range r.sources {
-		var state []byte
-		err := safely(func() (err error) {
-			state, err = s.trigger(ctx, r.tasksOf(s.node), b)
-			return err
-		})
+		state, err := s.trigger(ctx, r.tasksOf(s.node), b)
 		if err != nil {
 			return nil, err
 		}
@@ -93,29 +83,20 @@ func (r *run) trigger(ctx context.Context, b *exchange.Barrier) (enumerators map
 	return enumerators, nil
 }
 
+// trigger does so while no split can be on its way to a reader, so that a split is either in
+// both parts of the checkpoint or in none.
 func (s *sourceRun) trigger(ctx context.Context, tasks []*runningTask, b *exchange.Barrier) (state []byte, err error) {
 	s.assigning.Lock()
 	defer s.assigning.Unlock()
-	if e, ok := s.enumerator.(connector.RestorableEnumerator); ok {
-		if state, err = e.SnapshotEnumerator(); err != nil {
-			return nil, err
-		}
+	if s.known.err != nil {
+		return nil, s.known.err
 	}
 	for _, t := range tasks {
 		if !t.task.Trigger(ctx, b) {
 			return nil, context.Cause(ctx)
 		}
 	}
-	return state, nil
-}
-
-// drain ends all sources as if their input had ended.
-func (r *run) drain() {
-	for _, t := range r.tasks {
-		if t.isSource {
-			go t.task.Drain(r.ctx)
-		}
-	}
+	return s.known.state, nil
 }
 
 // manifest describes a checkpoint of which all parts are written.
@@ -165,20 +146,6 @@ func (a *attempt) acknowledged(e acknowledged) {
 func (a *attempt) failed(err error) status.Checkpoint {
 	a.report.State, a.report.Failure, a.report.FailedAt = status.CheckpointFailed, err.Error(), time.Now()
 	return a.report
-}
-
-// waitingFor names the subtasks that have not acknowledged, the first few.
-func (a *attempt) waitingFor() string {
-	const most = 4
-	var names []string
-	for t := range a.left {
-		names = append(names, fmt.Sprintf("%s, subtask %d", t.vertex.Name, t.subtask))
-	}
-	slices.Sort(names)
-	if len(names) > most {
-		names = append(names[:most], fmt.Sprintf("%d more", len(names)-most))
-	}
-	return strings.Join(names, "; ")
 }
 
 // version is that of this module in the program, as far as the build knows it.

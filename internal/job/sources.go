@@ -20,8 +20,16 @@ type sourceRun struct {
 	splits []connector.Split
 	owned  [][]connector.Split
 	// assigning is held while splits found later are handed out, and while a checkpoint
-	// is triggered.
+	// is triggered. It guards known.
 	assigning sync.Mutex
+	// known is of the splits that have been handed out.
+	known knownSplits
+}
+
+// knownSplits is what an enumerator knows after a call of Discover, or why it cannot say.
+type knownSplits struct {
+	state []byte
+	err   error
 }
 
 // connect opens the enumerators and finds the first splits.
@@ -95,6 +103,17 @@ func (s *sourceRun) discover(ctx context.Context) (splits []connector.Split, err
 	return splits, err
 }
 
+// ask asks the connector what it knows. Only what calls discover calls it.
+func (s *sourceRun) ask() (known knownSplits) {
+	if e, ok := s.enumerator.(connector.RestorableEnumerator); ok {
+		known.err = safely(func() (err error) {
+			known.state, err = e.SnapshotEnumerator()
+			return err
+		})
+	}
+	return known
+}
+
 // assign gives each split found at the start to its owner.
 func (s *sourceRun) assign() error {
 	s.owned = make([][]connector.Split, s.node.Parallelism)
@@ -105,6 +124,7 @@ func (s *sourceRun) assign() error {
 		}
 		s.owned[owner] = append(s.owned[owner], split)
 	}
+	s.known = s.ask()
 	return nil
 }
 
@@ -174,9 +194,8 @@ func (r *run) discover(s *sourceRun, interval time.Duration) {
 	}
 }
 
+// discoverOnce does not hold up checkpoints while the connector looks.
 func (r *run) discoverOnce(s *sourceRun, tasks []*runningTask, interval time.Duration) error {
-	s.assigning.Lock()
-	defer s.assigning.Unlock()
 	found, err := s.discover(r.ctx)
 	if err != nil && r.ctx.Err() == nil {
 		r.log.Warn("looking for new splits failed; trying again", "operator", s.node.Name, "after", interval, "error", err)
@@ -190,9 +209,13 @@ func (r *run) discoverOnce(s *sourceRun, tasks []*runningTask, interval time.Dur
 		owned[owner] = append(owned[owner], split)
 		r.log.Info("new split", "operator", s.node.Name, "split", split.ID(), "subtask", owner)
 	}
+	known := s.ask()
+	s.assigning.Lock()
+	defer s.assigning.Unlock()
 	for owner, splits := range owned {
 		tasks[owner].task.AddSplits(r.ctx, splits)
 	}
+	s.known = known
 	return nil
 }
 
