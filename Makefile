@@ -5,7 +5,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 # The tag adds the tests that run Kafka clients in a testing/synctest bubble. It also makes franz-go's mutexes
 # visible to the bubble; `make integration` runs the client with its ordinary ones.
 TEST_TAGS := synctests
-ALL_TAGS := synctests,integration,flink
+ALL_TAGS := synctests,integration,flink,lowwater_s3,lowwater_gcs,lowwater_azure
 
 PKG ?= ./...
 BENCH ?= .
@@ -15,7 +15,7 @@ FAULTS ?= 12
 SEEDS ?= 2000
 
 .DEFAULT_GOAL := help
-.PHONY: help build vet lint test integration recovery chaos flinkwhy demo bench fuzz-flink web web-test cover clean
+.PHONY: help build vet lint test integration objectstores recovery chaos flinkwhy demo bench fuzz-flink web web-test cover clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,8 +34,9 @@ lint: vet ## vet, and the style rules of internal/lint
 test: vet ## vet, and all tests that need nothing but Go, with the race detector (PKG=./...)
 	go test -race -tags $(TEST_TAGS) $(PKG)
 
-integration: ## the tests against a real Apache Kafka, and lowwater why on jobs of a real Flink; both started and stopped here (KAFKA_PORT=19092)
+integration: ## the tests against a real Apache Kafka, object stores, and lowwater why on jobs of a real Flink; started and stopped here (KAFKA_PORT=19092)
 	test/integration/run.sh
+	test/objectstores/run.sh
 	test/flinkwhy/run.sh
 
 recovery: ## random interruptions of jobs in virtual time, many more than test runs (SEEDS=2000)
@@ -44,7 +45,10 @@ recovery: ## random interruptions of jobs in virtual time, many more than test r
 chaos: ## a job on a real Kafka, disturbed FAULTS times: killed, frozen, cut off, its disk full, its checkpoints damaged (FAULTS=12; SEED=)
 	go run ./test/chaos -faults $(FAULTS) $(if $(SEED),-seed $(SEED))
 
-flinkwhy: ## the second part of integration alone
+objectstores: ## the second part of integration alone: checkpoints on servers of the protocols of S3, Google and Azure
+	test/objectstores/run.sh
+
+flinkwhy: ## the third part of integration alone
 	test/flinkwhy/run.sh
 
 demo: ## watch a job on an embedded broker stall and flow (SCENARIO=union; SCENARIO=--help lists them)

@@ -4,6 +4,7 @@ package checkpoint
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,20 +83,15 @@ func (b *bucket) allowed(n int) time.Duration {
 	return b.patience + (time.Duration(n) * time.Second / slowestBytes).Round(time.Second)
 }
 
-// failed says which object err is about, and makes a missing one fs.ErrNotExist. ctx is
-// that of the request.
+// failed says which object err is about. ctx is that of the request.
 func (b *bucket) failed(ctx context.Context, op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	path := b.path(name)
-	if gcerrors.Code(err) == gcerrors.NotFound && (op == "open" || op == "read") { // else it is the bucket
-		return &fs.PathError{Op: op, Path: path, Err: fs.ErrNotExist}
-	}
 	if ctx.Err() != nil && b.ctx.Err() == nil {
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
-	return fmt.Errorf("%w: %w", errUnreachable, &fs.PathError{Op: op, Path: path, Err: withoutSecrets(err)})
+	return fmt.Errorf("%w: %w", errUnreachable, &fs.PathError{Op: op, Path: b.path(name), Err: withoutSecrets(err)})
 }
 
 // secretsInURL are a URL's user and query: a query may be a signature that lets anyone in.
@@ -213,10 +209,25 @@ func (b *bucket) open(name string) (fileReader, error) {
 	ctx, cancel := b.request(0)
 	defer cancel()
 	a, err := b.bucket.Attributes(ctx, b.key(name))
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return nil, b.missing(name, err)
+	}
 	if err != nil {
 		return nil, b.failed(ctx, "open", name, err)
 	}
 	return &object{b, name, a.Size}, nil
+}
+
+// missing returns fs.ErrNotExist if a list says so, too: not found is also what drivers call
+// a bucket that is not there, and that of Google's storage one that may not be read.
+func (b *bucket) missing(name string, err error) error {
+	ctx, cancel := b.request(0)
+	defer cancel()
+	page, _, listErr := b.bucket.ListPage(ctx, blob.FirstPageToken, 1, &blob.ListOptions{Prefix: b.key(name)})
+	if listErr != nil || len(page) > 0 && page[0].Key == b.key(name) {
+		return b.failed(ctx, "open", name, cmp.Or(listErr, err))
+	}
+	return &fs.PathError{Op: "open", Path: b.path(name), Err: fs.ErrNotExist}
 }
 
 func (o *object) size() int64 { return o.length }

@@ -5,6 +5,7 @@ package checkpoint
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net/url"
 	"os"
 	"strings"
@@ -249,3 +250,19 @@ func (u *unreachable) open(name string) (fileReader, error) {
 }
 
 func (u *unreachable) lock() (owner, error) { return takeOver(u) }
+
+// forbidden is a store that calls what may not be read missing.
+type forbidden struct{ stuck }
+
+func (forbidden) ListPaged(context.Context, *driver.ListOptions) (*driver.ListPage, error) {
+	return nil, errMissing
+}
+
+func TestForbiddenIsNotMissing(t *testing.T) {
+	for name, b := range map[string]*bucket{"missing": driven(t, stuck{}), "forbidden": driven(t, forbidden{})} {
+		_, err := b.open("x")
+		if errors.Is(err, fs.ErrNotExist) != (name == "missing") || errors.Is(err, errUnreachable) != (name == "forbidden") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
