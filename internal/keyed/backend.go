@@ -39,8 +39,10 @@ type Storage struct {
 	Prefix string
 	// Restored is what states are restored from, nil if there is nothing.
 	Restored snapshot.Reader
-	// MaxParallelism is the number of key groups, 1 for states that are not keyed.
+	// MaxParallelism is the number of key groups, 1 for states that are not keyed, and Groups
+	// are those of the subtask.
 	MaxParallelism int
+	Groups         GroupRange
 }
 
 func (s *Storage) part(state string) string { return s.Prefix + state }
@@ -58,6 +60,8 @@ type keyedState[K comparable] interface {
 
 	bytes() (table, filter int)
 	spilledLen() int
+	diskNumber() int
+	restoreDisk(cells snapshot.PartReader, livesAt int64) error
 	spillSome(bytes int) error
 	bringAll(hashes []uint64, keys []K) error
 	eachOnDisk(visit func(hash uint64, key K) error) error
@@ -83,8 +87,8 @@ func NewBackend[K comparable]() *Backend[K] {
 }
 
 // Store makes states storable. It comes before the states are opened, which then take up
-// what was stored under their names; without it, their types may be any. It fails if keys
-// cannot be stored.
+// what was stored under their names, except for what RestoreSpilled does; without it, their
+// types may be any. It fails if keys cannot be stored.
 func (b *Backend[K]) Store(s Storage) error {
 	keys, err := NewKeyCodec[K](s.MaxParallelism)
 	b.storage, b.keys = s, keys
@@ -100,6 +104,9 @@ func (b *Backend[K]) Snapshot(s *Snapshot) error {
 	if b.use != 0 { // states remember where their values are
 		b.uses++
 		b.use = b.uses
+	}
+	if err := b.snapshotImage(s); err != nil {
+		return err
 	}
 	for _, state := range b.states {
 		if err := state.snapshot(s); err != nil {

@@ -321,7 +321,7 @@ func TestSnapshotPanics(t *testing.T) {
 // storeIn makes a backend's states storable.
 func storeIn[K comparable](t testing.TB, b *Backend[K], restored snapshot.Reader) {
 	t.Helper()
-	if err := b.Store(Storage{Prefix: "state/", MaxParallelism: 128, Restored: restored}); err != nil {
+	if err := b.Store(Storage{Prefix: "state/", MaxParallelism: 128, Groups: GroupRange{0, 127}, Restored: restored}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -326,6 +326,8 @@ func (s *store[K, C]) bytes() (table, filter int) {
 
 func (s *store[K, C]) spilledLen() int { return s.spilled.filter.Len() }
 
+func (s *store[K, C]) diskNumber() int { return s.spilled.number }
+
 // probeSize looks at the size of one more cell.
 func (s *store[K, C]) probeSize() {
 	sp, n := s.spilled, s.table.Len()
@@ -455,10 +457,11 @@ func (s *store[K, C]) eachOnDisk(visit func(hash uint64, key K) error) error {
 	return err
 }
 
-// snapshotDisk adds what is on disk now to the part of the state.
+// snapshotDisk adds what is on disk now to the part of the state, in a snapshot that stands
+// alone.
 func (s *store[K, C]) snapshotDisk(to *Snapshot, part *KeyedPart[K]) error {
 	sp := s.spilled
-	if sp == nil || sp.filter.Len() == 0 {
+	if sp == nil || sp.filter.Len() == 0 || to.w.Incremental() {
 		return nil
 	}
 	// A decoder of its own: the other one is the subtask's.
@@ -528,7 +531,7 @@ const sweepAtATime = 1024
 // cleanUpDisk is cleanUp for what is on disk.
 func (s *store[K, C]) cleanUpDisk(budget int) {
 	sp := s.spilled
-	if sp == nil || sp.filter.Len() == 0 {
+	if sp == nil || sp.filter.Len() == 0 || sp.shared.store.Holding() { // a view would wait
 		return
 	}
 	if sp.sweep.due += budget; sp.sweep.due < min(sweepAtATime, sp.filter.Len()) {

@@ -147,28 +147,57 @@ func (s *store[K, C]) snapshot(to *Snapshot) error {
 
 // restore fills the empty state from a part.
 func (s *store[K, C]) restore(p snapshot.PartReader) error {
-	part := p.Part()
-	if stored := layoutOf(part.Version); stored.kind() != s.cells.layout.kind() {
-		return fmt.Errorf("it was stored as %v state with schema %v and is now declared as %v state with schema %v: "+
-			"give the new state another name, or declare it as it was",
-			stored, part.Schemas["value"], s.cells.layout, s.cells.schemas["value"])
-	}
-	decode, err := s.cells.decoder(part, s.backend.now)
+	decode, err := s.stored(p.Part())
 	if err != nil {
 		return err
 	}
 	return s.backend.keys.Read(p, func(hash uint64, key K, rest []byte) error {
-		var c *C
-		if s.spilled != nil {
-			s.backend.uses++
-			s.backend.watch() // what is restored may be more than the budget
-			c, _ = s.obtain(hash, key)
-		} else {
-			c, _ = s.table.Upsert(hash, key)
-		}
-		if s.backend.err != nil {
-			return s.backend.err
+		c, err := s.place(hash, key)
+		if err != nil {
+			return err
 		}
 		return decode(rest, c)
 	})
+}
+
+// restoreDisk adds cells that were on disk, except for those in which all had expired by
+// livesAt.
+func (s *store[K, C]) restoreDisk(p snapshot.PartReader, livesAt int64) error {
+	decode, err := s.stored(p.Part())
+	if err != nil {
+		return err
+	}
+	return s.backend.keys.Read(p, func(hash uint64, key K, rest []byte) error {
+		var cell C
+		if err := decode(rest, &cell); err != nil || !s.cells.lives(&cell, livesAt) {
+			return err
+		}
+		c, err := s.place(hash, key)
+		if err == nil {
+			*c = cell
+		}
+		return err
+	})
+}
+
+// place returns the cell of a key that is being restored.
+func (s *store[K, C]) place(hash uint64, key K) (*C, error) {
+	if s.spilled == nil {
+		c, _ := s.table.Upsert(hash, key)
+		return c, s.backend.err
+	}
+	s.backend.uses++
+	s.backend.watch() // what is restored may be more than the budget
+	c, _ := s.obtain(hash, key)
+	return c, s.backend.err
+}
+
+// stored returns how cells are read that were stored in a part.
+func (s *store[K, C]) stored(part snapshot.Part) (decode func(data []byte, c *C) error, err error) {
+	if stored := layoutOf(part.Version); stored.kind() != s.cells.layout.kind() {
+		return nil, fmt.Errorf("it was stored as %v state with schema %v and is now declared as %v state with schema %v: "+
+			"give the new state another name, or declare it as it was",
+			stored, part.Schemas["value"], s.cells.layout, s.cells.schemas["value"])
+	}
+	return s.cells.decoder(part, s.backend.now)
 }

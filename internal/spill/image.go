@@ -120,7 +120,7 @@ func (i *Image) Take(ctx context.Context) error {
 
 func (i *Image) take(ctx context.Context) error {
 	s := i.store
-	if err := errors.Join(ctx.Err(), s.writable()); err != nil {
+	if err := errors.Join(context.Cause(ctx), s.writable()); err != nil {
 		return err
 	}
 	flushed, err := s.db.AsyncFlush()
@@ -132,7 +132,7 @@ func (i *Image) take(ctx context.Context) error {
 	case <-s.isBroken:
 		return s.writable()
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	if err := s.db.Checkpoint(i.dir); err != nil {
 		return s.failed("cannot be written to", err)

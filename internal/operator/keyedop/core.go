@@ -48,7 +48,8 @@ func (c *core[K, R]) open(rt *operator.Runtime, out operator.Output) error {
 	}
 	x.backend.SetTime(rt.Timers.Now())
 	err := x.backend.Store(keyed.Storage{
-		Kind: snapshot.Keyed, Prefix: "state/", Restored: rt.Restored, MaxParallelism: rt.MaxParallelism,
+		Kind: snapshot.Keyed, Prefix: "state/", Restored: rt.Restored,
+		MaxParallelism: rt.MaxParallelism, Groups: keyed.RangeOf(rt.Subtask, rt.Parallelism, rt.MaxParallelism),
 	})
 	if err == nil && rt.StateMemory > 0 {
 		x.backend.Limit(keyed.Budget{Bytes: rt.StateMemory, Dir: rt.StateDir, Logger: rt.Logger, Numbers: &rt.Metrics.State})
@@ -62,6 +63,9 @@ func (c *core[K, R]) opened(err error) error {
 		return misuse
 	}
 	if err != nil {
+		return err
+	}
+	if err := c.context.backend.RestoreSpilled(); err != nil {
 		return err
 	}
 	if err := restoreTimers(c.rt.Restored, c.context.backend.Keys(), c.context.timers); err != nil {
