@@ -41,8 +41,6 @@ const (
 	// An object has at most 10000 parts on S3.
 	partSize         = 8 << 20
 	writeConcurrency = 2
-	// removeConcurrency is how many objects are removed at a time.
-	removeConcurrency = 16
 )
 
 func openBucket(ctx context.Context, scheme, address string) (storage, error) {
@@ -289,36 +287,15 @@ func (b *bucket) page(dir, prefix string, token []byte) (page []*blob.ListObject
 }
 
 func (b *bucket) remove(names ...string) error {
-	var mu sync.Mutex
-	var failed []error
-	var group sync.WaitGroup
-	room := make(chan struct{}, removeConcurrency)
-	for _, name := range names {
-		room <- struct{}{}
-		group.Go(func() {
-			defer func() { <-room }()
-			if err := b.removeOne(name); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				failed = append(failed, err)
-			}
-		})
-	}
-	group.Wait()
-	if len(failed) > 1 {
-		return fmt.Errorf("%w (and %d more)", failed[0], len(failed)-1)
-	}
-	return errors.Join(failed...)
-}
-
-func (b *bucket) removeOne(name string) error {
-	ctx, cancel := b.request(0)
-	defer cancel()
-	err := b.bucket.Delete(ctx, b.key(name))
-	if gcerrors.Code(err) == gcerrors.NotFound {
-		return nil
-	}
-	return b.failed(ctx, "remove", name, err)
+	return atOnce(names, func(name string) error {
+		ctx, cancel := b.request(0)
+		defer cancel()
+		err := b.bucket.Delete(ctx, b.key(name))
+		if gcerrors.Code(err) == gcerrors.NotFound {
+			return nil
+		}
+		return b.failed(ctx, "remove", name, err)
+	})
 }
 
 func (b *bucket) sync(string) error { return nil }

@@ -58,16 +58,18 @@ func load(s storage, dir string) (*Checkpoint, error) {
 		return ok && got == size
 	}
 	decompress := newDecompressor()
+	var present []*openSegment
 	for _, info := range m.Segments {
 		segment := &openSegment{storage: s, name: dir + "/" + info.File, checkpoint: m.ID, info: info, decompress: decompress}
 		c.segments[info.File] = segment
 		if expect(segment.name, info.Size) {
-			damage = append(damage, segment.check())
+			present = append(present, segment)
 		}
 		for _, ref := range info.Shared {
 			expect(c.sharedName(ref), ref.Size)
 		}
 	}
+	damage = append(damage, atOnce(present, (*openSegment).check))
 	return c, errors.Join(damage...)
 }
 
@@ -280,9 +282,9 @@ func (c *Checkpoint) Shared(name string) (io.ReadCloser, error) {
 // Verify reads all of the checkpoint and returns everything that is damaged.
 func (c *Checkpoint) Verify() error {
 	var damage []error
-	for _, info := range c.manifest.Segments {
-		damage = append(damage, c.segments[info.File].verify(c.manifest))
-	}
+	damage = append(damage, atOnce(c.manifest.Segments, func(info SegmentInfo) error {
+		return c.segments[info.File].verify(c.manifest)
+	}))
 	seen := map[string]bool{}
 	for _, ref := range c.manifest.sharedRefs() {
 		if seen[ref.Name] {

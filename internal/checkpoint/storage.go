@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // storage is where files are: a folder, an object store, memory. Names have slashes and
@@ -68,6 +69,26 @@ func sortFiles(files []fileInfo) []fileInfo {
 // errUnreachable is in the errors of a storage that is somewhere else. What it says nothing
 // about may be whole.
 var errUnreachable = errors.New("the object store did not do as asked")
+
+// concurrency is how many files are looked at or removed at a time: object stores are far
+// away.
+const concurrency = 16
+
+// atOnce calls f for all of items and joins the errors in the order of items.
+func atOnce[T any](items []T, f func(T) error) error {
+	errs := make([]error, len(items))
+	room := make(chan struct{}, concurrency)
+	var group sync.WaitGroup
+	for i, item := range items {
+		room <- struct{}{}
+		group.Go(func() {
+			defer func() { <-room }()
+			errs[i] = f(item)
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
 
 // errNoSpace is what a storage without an operating system below says when it is full.
 var errNoSpace = errors.New("no space left")

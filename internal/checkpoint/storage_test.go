@@ -11,8 +11,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lowwater/lowwater/internal/snapshot"
 )
 
 // objectStores has the addresses of the object stores that tests run on, by name, in builds
@@ -313,4 +317,112 @@ func testRoot(t *testing.T, s storage, address string) {
 			t.Error(err)
 		}
 	}
+}
+
+// distant is an object store far away: every call takes its time.
+type distant struct{ storage }
+
+const distance = 20 * time.Millisecond
+
+func (d distant) create(name string) (fileWriter, error) {
+	w, err := d.storage.create(name)
+	return distantWriter{w}, err
+}
+
+type distantWriter struct{ fileWriter }
+
+func (w distantWriter) commit() error {
+	<-time.After(distance)
+	return w.fileWriter.commit()
+}
+
+func (d distant) open(name string) (fileReader, error) {
+	<-time.After(distance)
+	r, err := d.storage.open(name)
+	return distantReader{r}, err
+}
+
+type distantReader struct{ fileReader }
+
+func (r distantReader) ReadAt(p []byte, offset int64) (int, error) {
+	<-time.After(distance)
+	return r.fileReader.ReadAt(p, offset)
+}
+
+func (d distant) list(dir string) ([]fileInfo, error) {
+	<-time.After(distance)
+	return d.storage.list(dir)
+}
+
+func (d distant) publish(name string, data []byte) error {
+	<-time.After(distance)
+	return d.storage.publish(name, data)
+}
+
+func (d distant) remove(names ...string) error {
+	return atOnce(names, func(name string) error {
+		<-time.After(distance)
+		return d.storage.remove(name)
+	})
+}
+
+// TestManySegmentsFarAway: with many segments and a store that is far away, nothing waits for
+// one segment after the other.
+func TestManySegmentsFarAway(t *testing.T) {
+	const segments = 200
+	synctest.Test(t, func(t *testing.T) {
+		s := openOn(t, distant{openMem(t.Name(), "")})
+		timed := func(what string, limit time.Duration, f func() error) {
+			started := time.Now()
+			if err := f(); err != nil {
+				t.Fatal(what, err)
+			}
+			if d := time.Since(started); d > limit {
+				t.Errorf("%s took %v, more than %v", what, d, limit)
+			} else {
+				t.Log(what, d)
+			}
+		}
+		for id := range int64(3) {
+			timed("taking a checkpoint", 10*distance, func() error { return takeMany(s, id, segments) })
+		}
+		timed("retaining 2 of 3", 200*distance, func() error { return s.Retain(2) })
+		timed("finding the latest", 150*distance, func() error {
+			c, skipped, err := s.Latest(0)
+			if c == nil || len(skipped) > 0 {
+				return fmt.Errorf("got %v, %v, %v", c, skipped, err)
+			}
+			return c.Close()
+		})
+	})
+}
+
+// takeMany takes a checkpoint of many small segments, written at once.
+func takeMany(s *Store, id int64, segments int) error {
+	p, err := s.Begin(id, KindCheckpoint, "")
+	if err != nil {
+		return err
+	}
+	op := Operator{ID: "many", Parallelism: segments, MaxParallelism: segments}
+	errs := make(chan error, segments)
+	for i := range segments {
+		go func() {
+			segment, err := p.Segment("1", i)
+			if err == nil {
+				w := segment.Operator(OperatorInfo{ID: op.ID, Subtask: i, Parallelism: segments, MaxParallelism: segments}, nil)
+				err = writeParts(w, []written{{part: snapshot.Part{Name: "n", Kind: snapshot.List}, entries: texts("x")}})
+			}
+			if err == nil {
+				_, err = segment.Finish()
+			}
+			errs <- err
+		}()
+	}
+	for range segments {
+		if err := <-errs; err != nil {
+			return err
+		}
+	}
+	_, err = p.Complete(Manifest{Job: "many", Operators: []Operator{op}})
+	return err
 }

@@ -337,7 +337,7 @@ func TestSlow(t *testing.T) {
 		j := mustStart(t, address, endless)
 		j.waitForMore(t)
 		c, _ := j.Checkpoints()
-		for _, h := range c.History {
+		for _, h := range c.History[:2] {
 			t.Log(h.ID, h.State, "all acknowledged after", h.LastAck.Sub(h.Triggered).Round(time.Millisecond))
 		}
 	})
