@@ -120,8 +120,13 @@ func (i *Image) Take(ctx context.Context) error {
 
 func (i *Image) take(ctx context.Context) error {
 	s := i.store
-	if err := errors.Join(context.Cause(ctx), s.writable()); err != nil {
+	if err := s.writable(); err != nil {
 		return err
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	default:
 	}
 	flushed, err := s.db.AsyncFlush()
 	if err != nil {
