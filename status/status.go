@@ -79,10 +79,14 @@ type Operator struct {
 // KeyedState is the keyed state of an operator's functions in one subtask, where the job has
 // a memory budget for it.
 type KeyedState struct {
+	// BudgetBytes is this subtask's part of the budget, 0 without one.
+	BudgetBytes int64
 	// MemoryBytes is about what it takes in memory.
 	MemoryBytes int64
-	// SpilledEntries is how many values, lists and maps of one key each are on disk.
+	// SpilledEntries is how many values, lists and maps of one key each are on disk, and
+	// DiskBytes what the files there take, as of a moment ago.
 	SpilledEntries int64
+	DiskBytes      int64
 	// SpillReads is how many have been looked for on disk, SpillWrites how many written.
 	SpillReads, SpillWrites int64
 }

@@ -94,8 +94,10 @@ func (r *run) operatorStatus(o *metric.Operator) status.Operator {
 		Drops:                  o.Drops(),
 		Future:                 o.Future.Value(),
 		State: status.KeyedState{
+			BudgetBytes:    o.State.BudgetBytes.Value(),
 			MemoryBytes:    o.State.MemoryBytes.Value(),
 			SpilledEntries: o.State.SpilledEntries.Value(),
+			DiskBytes:      o.State.DiskBytes.Value(),
 			SpillReads:     o.State.SpillReads.Value(),
 			SpillWrites:    o.State.SpillWrites.Value(),
 		},

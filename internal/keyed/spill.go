@@ -35,6 +35,8 @@ type overflow struct {
 	batch *spill.Batch
 	key   []byte
 	value []byte
+	// spills is how many times something was spilled.
+	spills int
 
 	prefetch prefetch
 }
@@ -48,6 +50,7 @@ func (b *Backend[K]) Limit(budget Budget) {
 	if budget.Numbers == nil {
 		budget.Numbers = &metric.State{}
 	}
+	budget.Numbers.BudgetBytes.Set(budget.Bytes)
 	b.overflow = &overflow{Budget: budget}
 }
 
@@ -110,11 +113,18 @@ func (b *Backend[K]) settle() {
 			return
 		}
 	}
+	if spilled && o.spills%looksAtDisk == 0 {
+		o.Numbers.DiskBytes.Set(o.store.DiskBytes())
+	}
 	if spilled { // states remember where their values are
+		o.spills++
 		b.uses++
 		b.use = 0
 	}
 }
+
+// looksAtDisk is how many times something is spilled between two looks at what the disk has.
+const looksAtDisk = 16
 
 // spillAtATime is about how many bytes one batch takes out of memory.
 const spillAtATime = 256 << 10

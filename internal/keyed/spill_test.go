@@ -225,6 +225,9 @@ func TestSpilledStateExpires(t *testing.T) {
 	if n, bytes := numbers.SpilledEntries.Value(), numbers.MemoryBytes.Value(); n < 2*keys || bytes > 20*keys+budget {
 		t.Errorf("%d cells are on disk, %d bytes in memory", n, bytes)
 	}
+	if got := numbers.BudgetBytes.Value(); got != budget || numbers.DiskBytes.Value() <= 0 {
+		t.Errorf("a budget of %d is shown as %d, with %d bytes on disk", budget, got, numbers.DiskBytes.Value())
+	}
 	s.ClearCurrentKey()
 	s.SetTime(1000)
 	for range 3 * keys / 1000 {

@@ -176,7 +176,21 @@ func (r *Reading) OperatorMetrics(vertex, subtask, operator int) []Metric {
 	if p.Kind == KindWindow || now.LateRecords > 0 {
 		m.add("numLateRecordsDropped", Whole(now.LateRecordsDropped))
 	}
+	if now.State.BudgetBytes > 0 {
+		r.stateMetrics(&m, &now.State, &before.State)
+	}
 	return m
+}
+
+// stateMetrics are those of keyed state with a memory budget. Flink has no such budget; what
+// RocksDB has of its own has other names there.
+func (r *Reading) stateMetrics(m *metricList, now, before *status.KeyedState) {
+	m.add("stateBudgetBytes", Whole(now.BudgetBytes))
+	m.add("stateMemoryBytes", Whole(now.MemoryBytes))
+	m.add("stateDiskBytes", Whole(now.DiskBytes))
+	m.add("stateSpilledEntries", Whole(now.SpilledEntries))
+	m.count("stateSpillReads", now.SpillReads, r.perSecond(now.SpillReads, before.SpillReads))
+	m.count("stateSpillWrites", now.SpillWrites, r.perSecond(now.SpillWrites, before.SpillWrites))
 }
 
 func (r *Reading) sourceMetrics(m *metricList, now, before *status.Operator) {
