@@ -46,6 +46,10 @@ func TestTakeOver(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			ahead, err := before.Begin(9, KindCheckpoint, "")
+			if err != nil {
+				t.Fatal(err)
+			}
 			s := openAgain(t, address)
 			latest, _, err := s.Latest(0)
 			checkWhole(t, 1, KindCheckpoint)(latest, err)
@@ -56,13 +60,13 @@ func TestTakeOver(t *testing.T) {
 			if _, err := take(s, 3, KindCheckpoint, ""); err != nil {
 				t.Fatal(err)
 			}
-			// The run before has the same number.
+			// The run before has the same number, and a higher one.
 			for subtask := range 2 {
-				if err := writeSegment(unseen, subtask); err != nil {
+				if err := errors.Join(writeSegment(unseen, subtask), writeSegment(ahead, subtask)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			for what, p := range map[string]*Pending{"seen": pending, "unseen": unseen} {
+			for what, p := range map[string]*Pending{"seen": pending, "unseen": unseen, "ahead": ahead} {
 				_, err := p.Complete(Manifest{Job: "test", Operators: []Operator{counting}})
 				wantTakenOver(t, what, err)
 			}
@@ -74,7 +78,8 @@ func TestTakeOver(t *testing.T) {
 			if err := before.Close(); err != nil {
 				t.Error(err)
 			}
-			checkWhole(t, 3, KindCheckpoint)(s.Load("chk-3"))
+			latest, _, err = s.Latest(0)
+			checkWhole(t, 3, KindCheckpoint)(latest, err)
 			if err := s.Retain(1); err != nil {
 				t.Fatal(err)
 			}
