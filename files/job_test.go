@@ -96,6 +96,44 @@ func TestJob(t *testing.T) {
 	}
 }
 
+// TestFilesNotBegunHoldEventTime: files whose names are in another order than their records
+// give the same windows with any parallelism, and no record is late.
+func TestFilesNotBegunHoldEventTime(t *testing.T) {
+	in := t.TempDir()
+	const each, parts = 300, 5
+	for i := range int64(parts) { // the first file has the latest records
+		w := mustWriter(t, files.NewSink(filepath.Join(in, fmt.Sprint(parts-i)), files.JSONLines[rec]()))
+		check(t, w.Write(t.Context(), batchOf(recs(i*each, (i+1)*each))))
+		check(t, w.Flush(t.Context()))
+		check(t, w.Close())
+	}
+	late := lowwater.NewOutputTag[rec]("late")
+	for _, parallelism := range []int{1, 2, parts} {
+		synctest.Test(t, func(t *testing.T) {
+			env := lowwater.NewEnvironment(lowwater.WithParallelism(parallelism), lowwater.WithLogger(slog.New(slog.DiscardHandler)))
+			strategy := eventtime.ForMonotonousTimestamps[rec]().WithTimestampAssigner(func(r rec, _ int64) int64 { return r.N * 1000 })
+			sums := lowwater.FromSource(env, files.NewSource(in, files.JSONLines[rec]()), strategy, "in").
+				Map(func(r rec) rec {
+					time.Sleep(10 * time.Millisecond) // there are watermarks while a file is read
+					return r
+				}).
+				KeyBy(func(r rec) int64 { return r.N % jobKeys }).
+				Window(window.Tumbling(jobWindow)).
+				SideOutputLate(late).
+				Aggregate(window.Sum(func(r rec) int64 { return r.N }))
+			got := sums.Map(func(p window.Pane[int64, int64]) total { return total{p.Key, p.Window.Start, p.Value} }).Collect()
+			lost := sums.SideOutput(late).Collect()
+			check(t, env.Execute(t.Context(), "files"))
+			if diff := cmp.Diff(totalsOf(recs(0, each*parts)), sorted(got.Values())); diff != "" {
+				t.Errorf("parallelism %d: totals (-want +got):\n%.2000s", parallelism, diff)
+			}
+			if n := len(lost.Values()); n > 0 {
+				t.Errorf("parallelism %d: %d records are late", parallelism, n)
+			}
+		})
+	}
+}
+
 // TestExactlyOnceNeedsCheckpoints: the job is refused before it runs.
 func TestExactlyOnceNeedsCheckpoints(t *testing.T) {
 	env := lowwater.NewEnvironment()
