@@ -159,7 +159,8 @@ func AlignedCheckpointTimeout(d time.Duration) CheckpointOption {
 
 // ResumeLatest has the job go on from the newest checkpoint in the store that is whole,
 // and start anew if the store is empty. Damaged ones are logged; if all are, the start
-// fails. ResumeLatest, ResumeFrom and StartFresh exclude each other.
+// fails. If the newest run was told StartFresh or ResumeFrom and ended before its first
+// checkpoint, it starts as that one did. ResumeLatest, ResumeFrom and StartFresh exclude each other.
 func ResumeLatest() CheckpointOption {
 	return func(o *job.CheckpointOptions) error {
 		o.Restore.Latest = true

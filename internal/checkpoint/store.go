@@ -275,6 +275,9 @@ func (s *Store) NextID() (int64, error) {
 		return 0, err
 	}
 	next := int64(1)
+	if start, err := s.Start(); err == nil { // else it is about to be replaced
+		next = start.After + 1
+	}
 	for _, info := range infos {
 		next = max(next, info.ID+1)
 	}

@@ -76,7 +76,12 @@ type checkpoints struct {
 	newestID int64
 	// base is the last checkpoint that earlier runs of the program left: newer ones are
 	// this job's own.
-	base    int64
+	base int64
+	// start is where this run of the program begins, before what was stored of the one before.
+	// started says that start is stored.
+	start, before checkpoint.Start
+	started       bool
+
 	records status.Checkpoints
 }
 
@@ -87,19 +92,65 @@ func openCheckpoints(ctx context.Context, j *Job) (*checkpoints, error) {
 	if c.store, err = checkpoint.Open(context.WithoutCancel(ctx), c.options.URL); err != nil {
 		return nil, fmt.Errorf("checkpoints: %w", err)
 	}
+	if err := c.look(); err != nil {
+		return nil, errors.Join(fmt.Errorf("checkpoints: %w", err), c.close())
+	}
+	return c, nil
+}
+
+// look finds out what earlier runs have left, and decides what it means.
+func (c *checkpoints) look() error {
 	next, err := c.store.NextID()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("checkpoints: %w", err), c.close())
+		return err
 	}
 	c.base = next - 1
 	c.lastID = c.base
 	r := c.options.Restore
-	if c.base > 0 && r.Path == "" && !r.Latest && !r.Fresh {
-		err := fmt.Errorf("checkpoints: %s holds those of an earlier run, up to number %d: say whether to go on from them (ResumeLatest) or to start anew (StartFresh)",
-			c.store.Path(), c.base)
-		return nil, errors.Join(err, c.close())
+	stored, err := c.store.Start()
+	switch {
+	case r.Path != "" || r.Fresh:
+		c.start = checkpoint.Start{After: c.base, From: r.Path}
+	case err != nil:
+		return err
+	case r.Latest:
+		c.start, c.started = stored, true
 	}
-	return c, nil
+	if c.base > 0 && r.Path == "" && !r.Latest && !r.Fresh {
+		return fmt.Errorf("%s holds those of an earlier run, up to number %d: say whether to go on from them (ResumeLatest) or to start anew (StartFresh)",
+			c.store.Path(), c.base)
+	}
+	return nil
+}
+
+// markStart stores where this run of the program begins, so that ResumeLatest does not go
+// back behind that although there is no newer checkpoint.
+func (c *checkpoints) markStart(from *restored) error {
+	if c.started {
+		return nil
+	}
+	start := c.start
+	if from != nil {
+		start.From = from.checkpoint.Path()
+	}
+	var err error
+	if c.before, err = c.store.Start(); err != nil || c.before != start {
+		if err := c.store.SetStart(start); err != nil {
+			return fmt.Errorf("checkpoints: %w", err)
+		}
+	}
+	c.started = true
+	return nil
+}
+
+// unmarkStart takes that back: the job could not even be opened, and nothing has begun.
+func (c *checkpoints) unmarkStart() {
+	if c.options.Restore.Latest || c.start == c.before {
+		return
+	}
+	if err := c.store.SetStart(c.before); err != nil {
+		c.job.log.Warn("ResumeLatest will take this run for the newest, although it could not be opened", "error", err)
+	}
 }
 
 func (c *checkpoints) close() error { return c.store.Close() }

@@ -139,6 +139,9 @@ func (j *Job) prepare(ctx context.Context) (*run, error) {
 func (j *Job) supervise(r *run) {
 	err := r.execute()
 	if err != nil && r.notOpened {
+		if j.checkpoints != nil {
+			j.checkpoints.unmarkStart()
+		}
 		j.end(err) // the job never ran, and would most likely fail again
 		return
 	}

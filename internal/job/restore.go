@@ -49,12 +49,7 @@ func (c *checkpoints) restore() (*restored, error) {
 
 // choose returns the checkpoint to go on from, nil if there is none to be.
 func (c *checkpoints) choose() (*checkpoint.Checkpoint, error) {
-	o := c.options.Restore
-	after := c.base
-	if o.Latest {
-		after = 0
-	}
-	cp, skipped, err := c.store.Latest(after)
+	cp, skipped, err := c.store.Latest(c.start.After)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoints: %w", err)
 	}
@@ -69,11 +64,18 @@ func (c *checkpoints) choose() (*checkpoint.Checkpoint, error) {
 	switch {
 	case cp != nil:
 		return cp, nil
-	case o.Path != "":
-		return c.load(o.Path)
+	case c.start.From != "":
+		if cp, err = c.load(c.start.From); err != nil && c.options.Restore.Latest {
+			err = fmt.Errorf("checkpoints: the newest run began with %s and has completed no checkpoint of its own: %w: name one with ResumeFrom, or start anew with StartFresh",
+				c.start.From, err)
+		}
+		return cp, err
 	case damaged > 0:
 		return nil, fmt.Errorf("checkpoints: all %d in %s that could be gone on from are damaged: to go on without state would lose it; "+
 			"name a savepoint with ResumeFrom, or start anew with StartFresh", damaged, c.store.Path())
+	}
+	if c.started && c.start.After > 0 {
+		c.job.log.Info("starting without state: the newest run was started fresh and has completed no checkpoint", "store", c.store.Path(), "after", c.start.After)
 	}
 	return nil, nil
 }

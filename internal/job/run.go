@@ -83,7 +83,10 @@ func (r *run) build(ctx context.Context) (err error) {
 	if j.checkpoints != nil {
 		r.coordinator = newCoordinator(r)
 	}
-	return r.deploy()
+	if err := r.deploy(); err != nil || j.checkpoints == nil {
+		return err
+	}
+	return j.checkpoints.markStart(r.restored)
 }
 
 // execute starts the tasks and waits for all of them. The error is the first real one,
