@@ -325,7 +325,7 @@ func (s *Segment) Abort() {
 	s.end(errAborted)
 }
 
-// sizes tells the bytes in parts and shared files by operator. The segment is finished.
+// sizes tells the bytes of state in parts and shared files by operator. The segment is finished.
 func (s *Segment) sizes(add func(operator string, bytes int64)) {
 	files := map[string]int64{}
 	for _, ref := range s.index.Shared {
@@ -333,7 +333,9 @@ func (s *Segment) sizes(add func(operator string, bytes int64)) {
 	}
 	for _, op := range s.index.Operators {
 		for _, p := range op.Parts {
-			add(op.Operator.ID, p.Raw)
+			if p.Part.Name != snapshot.EventTimePart {
+				add(op.Operator.ID, p.Raw)
+			}
 		}
 		for _, name := range op.Shared {
 			add(op.Operator.ID, files[name])

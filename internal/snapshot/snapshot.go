@@ -49,6 +49,10 @@ type Part struct {
 	Schemas map[string]string
 }
 
+// EventTimePart is the name of the part with an operator's event time, which every operator
+// has. It is no state: an operator without any other part has nothing to lose.
+const EventTimePart = "event-time"
+
 // Writer takes the snapshot of one operator in one subtask.
 type Writer interface {
 	// Checkpoint returns the checkpoint's number.

@@ -52,9 +52,6 @@ type Times struct {
 	OvertakenRecords int64
 }
 
-// eventTimePart is the part, of the head operator, that holds the task's event time.
-const eventTimePart = "event-time"
-
 // notices are what a task is told and need not queue: only the latest counts.
 type notices struct {
 	mu                 sync.Mutex
@@ -229,15 +226,12 @@ func (t *Task) snapshotAll(s Snapshot, later func(func(context.Context) error)) 
 	var errs []error
 	for i, l := range t.chain.links {
 		stateful, ok := is[operator.Stateful](t, l)
-		if !ok && i > 0 {
-			continue
-		}
 		w, err := s.Writer(i, later)
 		if err == nil && ok {
 			err = t.chain.call(l, func() error { return stateful.Snapshot(w) })
 		}
-		if err == nil && i == 0 {
-			err = t.writeEventTime(w)
+		if err == nil {
+			err = t.writeEventTime(i, w)
 		}
 		if err == nil && i == 0 && t.recording != nil {
 			err = t.recording.begin(w)
@@ -293,25 +287,36 @@ func (t *Task) linger() error {
 	}
 }
 
-// Event time survives a restart: a task goes on with the watermark that it had at the
-// barrier, so that what was late stays late. The part holds, for each subtask, the
-// combined watermark and those of the logical inputs, 8 bytes each.
+// Event time survives a restart: an operator goes on with the watermark that it had at the
+// barrier, so that what was late stays late, also if it is chained otherwise then. The part
+// holds, for each subtask, the combined watermark and those of the logical inputs, 8 bytes
+// each; a source has the one that it has emitted.
 
-func (t *Task) writeEventTime(w snapshot.Writer) error {
-	p, err := w.Part(snapshot.Part{Name: eventTimePart, Kind: snapshot.Union, Version: 1})
+func (t *Task) writeEventTime(i int, w snapshot.Writer) error {
+	p, err := w.Part(snapshot.Part{Name: snapshot.EventTimePart, Kind: snapshot.Union, Version: 1})
 	if err != nil {
 		return err
 	}
-	all := []int64{t.chain.links[0].output.watermark}
-	if t.input != nil {
-		combined, inputs := t.input.eventTime()
-		all = append([]int64{combined}, inputs...)
-	}
 	var entry []byte
-	for _, w := range all {
+	for _, w := range t.eventTime(i) {
 		entry = binary.LittleEndian.AppendUint64(entry, uint64(w))
 	}
 	return errors.Join(p.Append(0, entry), p.Close())
+}
+
+// eventTime returns what a link's part holds.
+func (t *Task) eventTime(i int) []int64 {
+	l := t.chain.links[i]
+	switch {
+	case i > 0:
+		e := t.chain.edgeTo(l)
+		w := max(e.floor, e.gate.LastWatermark())
+		return []int64{w, w}
+	case t.input == nil:
+		return []int64{l.output.watermark}
+	}
+	combined, inputs := t.input.eventTime()
+	return append([]int64{combined}, inputs...)
 }
 
 // restoreEventTime returns the watermarks that a link had, nil if there are none. With

@@ -185,8 +185,8 @@ func (t *Task) endRecording(err error) {
 	close(r.done)
 }
 
-// restoredLink is what a link has to go on from: as a head it had event time of its own,
-// and may have had records that a barrier overtook.
+// restoredLink is what a link has to go on from: its event time and, if it was a head,
+// records that a barrier overtook.
 type restoredLink struct {
 	eventTime snapshot.PartReader
 	inFlight  []restoredEdge
@@ -211,7 +211,7 @@ func (t *Task) claimRestored() {
 			edges = []InputEdge{t.cfg.Nodes[i].Restored}
 		}
 		to := &t.restored[i]
-		if p, ok := r.Part(eventTimePart); ok {
+		if p, ok := r.Part(snapshot.EventTimePart); ok {
 			to.eventTime = p
 		}
 		for _, e := range edges {

@@ -100,7 +100,15 @@ func TestStateIsNotLostInSilence(t *testing.T) {
 		}
 		env := checkpointed(address)
 		source(env).Process(func() *counter { return &counter{trial: trial} }).UID("counter").PrintTo(io.Discard).UID("out")
-		runs(t, env)
+		j, err := env.Start(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(2500 * time.Millisecond)
+		j.Cancel() // in the middle, so that there is state
+		if err := j.Wait(); err != nil {
+			t.Fatal(err)
+		}
 
 		env = checkpointed(address, lowwater.ResumeLatest())
 		source(env).Window(window.Tumbling(size)).Aggregate(lowwater.Count[event]()).UID("windows").PrintTo(io.Discard).UID("out")
@@ -131,6 +139,11 @@ func (f *forgetful) ProcessElement(*lowwater.KeyedContext[int], event, *lowwater
 	return nil
 }
 
+// OnTimer has nothing to do with the timers of the state that is gone.
+func (f *forgetful) OnTimer(*lowwater.TimerContext[int], int64, *lowwater.Collector[string]) error {
+	return nil
+}
+
 // A job whose operators cannot be opened is not tried again and again: it never ran.
 func TestWhatCannotBeOpenedIsNotRestarted(t *testing.T) {
 	bubble(t, func(t *testing.T, trial *trial) {
@@ -157,4 +170,61 @@ func (*unstorable) Open(ctx *lowwater.OpenContext[int]) error {
 
 func (*unstorable) ProcessElement(*lowwater.KeyedContext[int], event, *lowwater.Collector[string]) error {
 	return nil
+}
+
+// A run that ends before its first checkpoint is the newest all the same: what was there
+// before it was told where to begin does not come back.
+func TestResumeLatestOfARunWithoutCheckpoints(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		fresh   bool
+		unopens bool
+		want    int64 // the checkpoint that is gone on from, 0 if none
+	}{{"fresh", true, false, 0}, {"from an older one", false, false, 2}, {"fresh, but it could not be opened", true, true, 3}} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, trial *trial) {
+				address := "mem://" + strings.ReplaceAll(t.Name(), "/", "-")
+				trial.pace, trial.batch, trial.events = 100*time.Millisecond, 1, 1000
+				run := func(lasts time.Duration, options ...lowwater.CheckpointOption) (from int64) {
+					env := checkpointed(address, options...)
+					trial.job(env, newLedger(trial))
+					j, err := env.Start(t.Context(), "job")
+					if err != nil {
+						t.Fatal(err)
+					}
+					<-time.After(lasts)
+					if records, _ := j.Checkpoints(); records.RestoredFrom != nil {
+						from = records.RestoredFrom.ID
+					}
+					j.Cancel()
+					if err := j.Wait(); err != nil {
+						t.Fatal(err)
+					}
+					return from
+				}
+				run(3500 * time.Millisecond)
+				begin := lowwater.ResumeFrom(address + "/chk-2")
+				if tt.fresh {
+					begin = lowwater.StartFresh()
+				}
+				if tt.unopens {
+					env := checkpointed(address, begin)
+					lowwater.FromSource(env, &tickerSource{trial}, eventtime.ForMonotonousTimestamps[event](), "events").UID("events").
+						KeyBy(func(e event) int { return e.Key }).Process(func() *unstorable { return &unstorable{} }).PrintTo(io.Discard)
+					fails(t, env, "channels")
+				} else {
+					run(500*time.Millisecond, begin)
+				}
+				for range 2 { // nor does it after another such run
+					if from := run(500*time.Millisecond, lowwater.ResumeLatest()); from != tt.want {
+						t.Errorf("went on from checkpoint %d, want %d", from, tt.want)
+					}
+				}
+				run(1500*time.Millisecond, lowwater.ResumeLatest())
+				if from := run(0, lowwater.ResumeLatest()); from != 4 {
+					t.Errorf("went on from checkpoint %d, want the first one since, 4", from)
+				}
+			})
+		})
+	}
 }
