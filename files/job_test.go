@@ -100,7 +100,7 @@ func TestJob(t *testing.T) {
 // give the same windows with any parallelism, and no record is late.
 func TestFilesNotBegunHoldEventTime(t *testing.T) {
 	in := t.TempDir()
-	const each, parts = 300, 5
+	const each, parts = 3000, 5 // several batches a file
 	for i := range int64(parts) { // the first file has the latest records
 		w := mustWriter(t, files.NewSink(filepath.Join(in, fmt.Sprint(parts-i)), files.JSONLines[rec]()))
 		check(t, w.Write(t.Context(), batchOf(recs(i*each, (i+1)*each))))
@@ -114,7 +114,7 @@ func TestFilesNotBegunHoldEventTime(t *testing.T) {
 			strategy := eventtime.ForMonotonousTimestamps[rec]().WithTimestampAssigner(func(r rec, _ int64) int64 { return r.N * 1000 })
 			sums := lowwater.FromSource(env, files.NewSource(in, files.JSONLines[rec]()), strategy, "in").
 				Map(func(r rec) rec {
-					time.Sleep(10 * time.Millisecond) // there are watermarks while a file is read
+					time.Sleep(time.Millisecond) // there are watermarks while a file is read
 					return r
 				}).
 				KeyBy(func(r rec) int64 { return r.N % jobKeys }).
