@@ -201,8 +201,8 @@ func AllowNonRestoredState() CheckpointOption {
 
 // RestartPolicy says whether and when a job that failed runs again, from its last
 // checkpoint or, without checkpoints, from the start. It is one of FixedDelay, FailureRate
-// and ExponentialDelay; there can be no others. Fields that make no sense are a build
-// error.
+// and ExponentialDelay, Flink's own; the interface is sealed. Fields that make no sense are a
+// build error.
 type RestartPolicy = job.RestartPolicy
 
 // FixedDelay is the policy of at most Attempts restarts (an int, at least 1), each Delay (a

@@ -195,9 +195,9 @@ func (e *Environment) Start(ctx context.Context, name string) (*Job, error) {
 	e.graph.Name = name
 	switch {
 	case e.restart != nil:
-		e.options.Restart = e.restart.New()
+		e.options.Restart = job.NewRestart(e.restart)
 	case e.options.Checkpoints != nil && !e.noRestart:
-		e.options.Restart = DefaultRestart.New()
+		e.options.Restart = job.NewRestart(DefaultRestart)
 	}
 	j, err := e.startServed(ctx)
 	if err != nil {

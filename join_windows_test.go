@@ -150,7 +150,9 @@ func lateCounts(s lowwater.JobStatus) (counts [2]int64) {
 }
 
 // onPayment fires for every payment, and not at the end of windows.
-type onPayment struct{ window.ElementTrigger[paidOrder] }
+type onPayment struct {
+	window.ElementTrigger[paidOrder]
+}
 
 func (onPayment) OnElement(_ window.TriggerContext, e paidOrder, _ int64, _ window.TimeWindow) window.TriggerResult {
 	if e.IsRight {

@@ -16,11 +16,16 @@ type RestartStrategy interface {
 	Exhausted() string
 }
 
-// RestartPolicy describes a restart strategy.
+// RestartPolicy describes a restart strategy. It is sealed: package observe names the
+// strategies as Flink does.
 type RestartPolicy interface {
+	// Validate reports fields that make no sense.
 	Validate() error
-	New() RestartStrategy
+	strategy() RestartStrategy
 }
+
+// NewRestart returns the strategy of a policy, for one job.
+func NewRestart(p RestartPolicy) RestartStrategy { return p.strategy() }
 
 // FixedDelay restarts up to Attempts times, each after Delay.
 type FixedDelay struct {
@@ -36,8 +41,7 @@ func (p FixedDelay) Validate() error {
 	return nil
 }
 
-// New implements RestartPolicy.
-func (p FixedDelay) New() RestartStrategy { return &fixedDelay{FixedDelay: p} }
+func (p FixedDelay) strategy() RestartStrategy { return &fixedDelay{FixedDelay: p} }
 
 type fixedDelay struct {
 	FixedDelay
@@ -69,8 +73,7 @@ func (p FailureRate) Validate() error {
 	return nil
 }
 
-// New implements RestartPolicy.
-func (p FailureRate) New() RestartStrategy { return &failureRate{FailureRate: p} }
+func (p FailureRate) strategy() RestartStrategy { return &failureRate{FailureRate: p} }
 
 type failureRate struct {
 	FailureRate
@@ -115,8 +118,7 @@ func (p ExponentialDelay) Validate() error {
 	return nil
 }
 
-// New implements RestartPolicy.
-func (p ExponentialDelay) New() RestartStrategy { return &exponentialDelay{ExponentialDelay: p} }
+func (p ExponentialDelay) strategy() RestartStrategy { return &exponentialDelay{ExponentialDelay: p} }
 
 type exponentialDelay struct {
 	ExponentialDelay

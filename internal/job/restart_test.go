@@ -33,7 +33,7 @@ func TestRestartStrategies(t *testing.T) {
 			if err := tt.policy.Validate(); err != nil {
 				t.Fatal(err)
 			}
-			strategy, first := tt.policy.New(), time.Now()
+			strategy, first := tt.policy.strategy(), time.Now()
 			for i, f := range tt.failures {
 				if delay, again := strategy.Next(first.Add(f.at)); again != f.again || delay != f.delay {
 					t.Errorf("failure %d: after %v, again %v; want %v, %v", i+1, delay, again, f.delay, f.again)
@@ -50,7 +50,7 @@ func TestRestartStrategies(t *testing.T) {
 func TestRestartJitter(t *testing.T) {
 	var delays []time.Duration
 	for range 200 {
-		delay, _ := ExponentialDelay{Initial: time.Second, Max: time.Minute, Multiplier: 2, ResetAfter: time.Hour, Jitter: 0.1}.New().Next(time.Now())
+		delay, _ := ExponentialDelay{Initial: time.Second, Max: time.Minute, Multiplier: 2, ResetAfter: time.Hour, Jitter: 0.1}.strategy().Next(time.Now())
 		delays = append(delays, delay)
 	}
 	least, most := slices.Min(delays), slices.Max(delays)
