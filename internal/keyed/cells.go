@@ -23,7 +23,7 @@ type cells[K comparable, C any] struct {
 	layout  layoutOf
 	schemas map[string]string
 	// write writes a cell, or sees to it that it will be.
-	write func(w *cellWriter[K], e *Entry[K, C]) error
+	write func(w *cellWriter[K], to *Encoder, e *Entry[K, C]) error
 	// decoder returns a function that reads what is behind the key into a cell.
 	decoder func(p snapshot.Part, now int64) (func(data []byte, c *C) error, error)
 
@@ -81,8 +81,7 @@ func (l layoutOf) withTTL(dated bool) layoutOf {
 // cellWriter writes the cells of one state.
 type cellWriter[K comparable] struct {
 	*KeyedPart[K]
-	snapshot *Snapshot
-	now      int64
+	now int64
 }
 
 // singleCells stores one value per key.
@@ -90,17 +89,18 @@ func singleCells[K comparable, E any](kind layoutOf, el *element[E]) *cells[K, E
 	return &cells[K, E]{
 		layout:  kind.withTTL(el.dated),
 		schemas: map[string]string{"value": el.schema},
-		write: func(w *cellWriter[K], e *Entry[K, E]) (err error) {
+		write: func(w *cellWriter[K], to *Encoder, e *Entry[K, E]) (err error) {
 			if !el.lives(&e.Value, w.now) {
 				return nil
 			}
-			if err = w.Begin(&e.Key); err != nil {
+			if err = w.Begin(to, &e.Key); err != nil {
 				return err
 			}
-			if w.Entry, err = el.append(w.Entry, &e.Value); err != nil {
+			if to.Data, err = el.append(to.Data, &e.Value); err != nil {
 				return err
 			}
-			return w.End(e.Hash)
+			w.End(to, e.Hash)
+			return nil
 		},
 		decoder: func(p snapshot.Part, now int64) (func([]byte, *E) error, error) {
 			decode, err := el.decoder(p.Schemas["value"], layoutOf(p.Version).isDated(), now)
@@ -118,9 +118,11 @@ func singleCells[K comparable, E any](kind layoutOf, el *element[E]) *cells[K, E
 // listElements is how the elements of a list are reached.
 type listElements[C, E any] struct {
 	len func(*C) int
-	// at returns element i, valid until the next call.
-	at  func(c *C, i int) *E
+	// at returns element i, which it may put into scratch.
+	at  func(c *C, i int, scratch *E) *E
 	add func(*C, E)
+	// lives reports whether element i has not expired.
+	lives func(c *C, i int, now int64) bool
 	// fixed says that what is in a copy of a cell stays as it is while a snapshot is
 	// being written.
 	fixed bool
@@ -132,19 +134,19 @@ const elementsPerEntry = 256
 
 // listCells stores lists.
 func listCells[K comparable, C, E any](el *element[E], l listElements[C, E]) *cells[K, C] {
-	s := listStorage[K, C, E]{el, l}
+	s := &listStorage[K, C, E]{el: el, listElements: l}
 	return &cells[K, C]{
 		layout:  listLayout.withTTL(el.dated),
 		schemas: map[string]string{"value": el.schema},
-		write: func(w *cellWriter[K], e *Entry[K, C]) error {
+		write: func(w *cellWriter[K], to *Encoder, e *Entry[K, C]) error {
 			if n := l.len(&e.Value); !l.fixed || n <= elementsPerEntry {
-				return s.writeSome(w, e, 0, n)
+				return s.writeSome(w, to, e, 0, n)
 			}
 			list, from := *e, 0
-			w.snapshot.Add(func() (bool, error) {
-				to := min(from+elementsPerEntry, l.len(&list.Value))
-				err := s.writeSome(w, &list, from, to)
-				from = to
+			to.Add(func(to *Encoder) (bool, error) {
+				next := min(from+elementsPerEntry, l.len(&list.Value))
+				err := s.writeSome(w, to, &list, from, next)
+				from = next
 				return from < l.len(&list.Value), err
 			})
 			return nil
@@ -164,13 +166,13 @@ func listCells[K comparable, C, E any](el *element[E], l listElements[C, E]) *ce
 			n := l.len(c)
 			dst = binary.AppendUvarint(dst, uint64(n))
 			for i := 0; i < n && err == nil; i++ {
-				dst, err = el.append(dst, l.at(c, i))
+				dst, err = el.append(dst, l.at(c, i, &s.appended))
 			}
 			return dst, err
 		},
 		lives: func(c *C, now int64) bool {
 			for i := range l.len(c) {
-				if el.lives(l.at(c, i), now) {
+				if l.lives(c, i, now) {
 					return true
 				}
 			}
@@ -187,33 +189,36 @@ func listCells[K comparable, C, E any](el *element[E], l listElements[C, E]) *ce
 type listStorage[K comparable, C, E any] struct {
 	el *element[E]
 	listElements[C, E]
+	// scratch is for the two sides of a snapshot, appended for the subtask otherwise.
+	scratch  [2]E
+	appended E
 }
 
 // writeSome writes an entry with those of some elements of a list that have not expired.
-func (s listStorage[K, C, E]) writeSome(w *cellWriter[K], e *Entry[K, C], from, to int) (err error) {
+func (s *listStorage[K, C, E]) writeSome(w *cellWriter[K], to *Encoder, e *Entry[K, C], from, end int) (err error) {
 	live := uint64(0)
-	for i := from; i < to; i++ {
-		if s.el.lives(s.at(&e.Value, i), w.now) {
+	for i := from; i < end; i++ {
+		if s.lives(&e.Value, i, w.now) {
 			live++
 		}
 	}
 	if live == 0 {
 		return nil
 	}
-	if err = w.Begin(&e.Key); err != nil {
+	if err = w.Begin(to, &e.Key); err != nil {
 		return err
 	}
-	w.Entry = binary.AppendUvarint(w.Entry, live)
-	for i := from; i < to; i++ {
-		v := s.at(&e.Value, i)
-		if !s.el.lives(v, w.now) {
+	to.Data = binary.AppendUvarint(to.Data, live)
+	for i := from; i < end; i++ {
+		if !s.lives(&e.Value, i, w.now) {
 			continue
 		}
-		if w.Entry, err = s.el.append(w.Entry, v); err != nil {
+		if to.Data, err = s.el.append(to.Data, s.at(&e.Value, i, &s.scratch[to.Side()])); err != nil {
 			return err
 		}
 	}
-	return w.End(e.Hash)
+	w.End(to, e.Hash)
+	return nil
 }
 
 // decodeCounted calls decode as often as the number at the head of data says.
@@ -288,16 +293,16 @@ type pairs[K, MK comparable, E any] struct {
 	el     *element[E]
 }
 
-func (m pairs[K, MK, E]) write(w *cellWriter[K], e *Entry[K, entries[MK, E]]) error {
+func (m pairs[K, MK, E]) write(w *cellWriter[K], to *Encoder, e *Entry[K, entries[MK, E]]) error {
 	if many := e.Value.many; many != nil {
 		hash, key := e.Hash, e.Key
-		w.snapshot.Table(many, func(p *Entry[MK, E]) error {
-			return m.writeSome(w, hash, &key, 1, func(int) *Entry[MK, E] { return p })
+		to.Table(many, func(to *Encoder, p *Entry[MK, E]) error {
+			return m.writeSome(w, to, hash, &key, 1, func(int) *Entry[MK, E] { return p })
 		})
 		return nil
 	}
 	few := e.Value.few
-	return m.writeSome(w, e.Hash, &e.Key, len(few), func(i int) *Entry[MK, E] { return &few[i] })
+	return m.writeSome(w, to, e.Hash, &e.Key, len(few), func(i int) *Entry[MK, E] { return &few[i] })
 }
 
 // append appends all pairs of a map.
@@ -316,7 +321,7 @@ func (m pairs[K, MK, E]) append(dst []byte, c *entries[MK, E]) (_ []byte, err er
 }
 
 // writeSome writes those of n pairs that have not expired.
-func (m pairs[K, MK, E]) writeSome(w *cellWriter[K], hash uint64, key *K, n int, at func(i int) *Entry[MK, E]) (err error) {
+func (m pairs[K, MK, E]) writeSome(w *cellWriter[K], to *Encoder, hash uint64, key *K, n int, at func(i int) *Entry[MK, E]) (err error) {
 	live := uint64(0)
 	for i := range n {
 		if m.el.lives(&at(i).Value, w.now) {
@@ -326,21 +331,22 @@ func (m pairs[K, MK, E]) writeSome(w *cellWriter[K], hash uint64, key *K, n int,
 	if live == 0 {
 		return nil
 	}
-	if err = w.Begin(key); err != nil {
+	if err = w.Begin(to, key); err != nil {
 		return err
 	}
-	w.Entry = binary.AppendUvarint(w.Entry, live)
+	to.Data = binary.AppendUvarint(to.Data, live)
 	for i := range n {
 		p := at(i)
 		if !m.el.lives(&p.Value, w.now) {
 			continue
 		}
-		if w.Entry, err = m.mapKey.Append(w.Entry, &p.Key); err != nil {
+		if to.Data, err = m.mapKey.Append(to.Data, &p.Key); err != nil {
 			return err
 		}
-		if w.Entry, err = m.el.append(w.Entry, &p.Value); err != nil {
+		if to.Data, err = m.el.append(to.Data, &p.Value); err != nil {
 			return err
 		}
 	}
-	return w.End(hash)
+	w.End(to, hash)
+	return nil
 }

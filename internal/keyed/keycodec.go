@@ -47,11 +47,8 @@ func (c *KeyCodec[K]) Group(hash uint64) int { return KeyGroup(hash, c.maxParall
 
 // KeyedPart writes a part of entries with a key at their head.
 type KeyedPart[K comparable] struct {
-	// Entry is the entry that was begun: what follows the key is appended to it.
-	Entry []byte
-
 	keys *KeyCodec[K]
-	part snapshot.PartWriter
+	part PartNumber
 }
 
 // Part begins a part of s. The schema of keys is added to those of p.
@@ -63,14 +60,14 @@ func (c *KeyCodec[K]) Part(s *Snapshot, p snapshot.Part) (*KeyedPart[K], error) 
 	return &KeyedPart[K]{keys: c, part: part}, err
 }
 
-// Begin begins an entry.
-func (p *KeyedPart[K]) Begin(key *K) (err error) {
-	p.Entry, err = p.keys.Append(p.Entry[:0], key)
+// Begin begins an entry: what follows the key is appended to the Data of to.
+func (p *KeyedPart[K]) Begin(to *Encoder, key *K) (err error) {
+	to.Data, err = p.keys.Append(to.Data, key)
 	return err
 }
 
-// End adds the entry to the part, in the key group of the key's hash.
-func (p *KeyedPart[K]) End(hash uint64) error { return p.part.Append(p.keys.Group(hash), p.Entry) }
+// End ends the entry, in the key group of the key's hash.
+func (p *KeyedPart[K]) End(to *Encoder, hash uint64) { to.End(p.part, p.keys.Group(hash)) }
 
 // Read calls f for each entry of a part that was written by a KeyedPart, with what follows
 // the key, which is valid during the call. A key that does not belong to the key group of

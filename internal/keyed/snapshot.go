@@ -3,7 +3,6 @@ package keyed
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -19,145 +18,142 @@ import (
 // parts: write before change. So nothing is copied, and values may hold pointers,
 // slices and maps.
 //
+// Neither waits for the other: each claims the entries that it writes one by one, and
+// has an Encoder of its own. The subtask waits only if it wants to change something
+// near the very entry that the goroutine is reading, or if it is far ahead of the disk.
+//
 // The operator begins it with NewSnapshot, adds parts, tables and timers, and ends
 // with Start:
 //
 //	s := keyed.NewSnapshot(w)
 //	part, err := s.Part(snapshot.Part{Name: "panes", ...})
-//	s.Table(t, func(e *keyed.Entry[K, V]) error { return part.Append(group, bytes) })
+//	s.Table(t, func(to *keyed.Encoder, e *keyed.Entry[K, V]) error {
+//		to.Data = append(to.Data, ...)
+//		to.End(part, group)
+//		return nil
+//	})
 //	s.Start()
 //
-// The functions that write are called by both goroutines, one at a time, so they may
-// share a buffer. They must not change the entries.
+// The functions that write are called by both goroutines at a time, so they keep what they
+// need while they write in the Encoder, or by its Side. They must not change the entries.
 type Snapshot struct {
-	w snapshot.Writer
-
-	// mu is held while a block or an entry is encoded.
-	mu sync.Mutex
-	// blocks are all that is to be encoded; the first done of them are. What is encoded
-	// may add some.
-	blocks []blocks
-	done   int
-	// encoded are the entries that wait for the goroutine to put them into their parts,
-	// which may have to wait for a disk. The subtask does not, unless there are very many.
-	encoded encodedEntries
-	drained sync.Cond
-	parts   []snapshot.PartWriter
-	// immutable are written last, without the lock.
+	w         snapshot.Writer
+	parts     []snapshot.PartWriter
 	immutable []immutable
-	// err is why the snapshot failed.
-	err error
+	images    atomic.Uint64
 
-	// wanted says that the subtask waits for mu.
+	// reading is the place that the goroutine reads, 0 for none. What is read is claimed,
+	// or never changed, while this says so.
+	reading atomic.Uint64
+	// wanted says that the subtask waits for reading to change.
 	wanted atomic.Bool
+	// filled says that there is something in full.
+	filled atomic.Bool
 	// over says that nothing more is read: all is encoded, or the snapshot failed or was
 	// given up.
 	over atomic.Bool
+
+	// mu is held by the subtask while it encodes an entry, and by the goroutine only to
+	// take what the subtask has encoded.
+	mu   sync.Mutex
+	task *Encoder
+	// full are entries of the subtask that wait for the goroutine to put them into their
+	// parts, which may have to wait for a disk; waiting is their size in bytes.
+	full    []encoded
+	waiting int
+	// spare are empty ones for the subtask.
+	spare []encoded
+	// changed is signalled when the goroutine has taken what is in full, or has left the
+	// place that is wanted.
+	changed sync.Cond
+	// err is why the snapshot failed.
+	err error
+
+	// These belong to the goroutine: its Encoder, what is still to be encoded, and what it
+	// has taken from the subtask.
+	own   *Encoder
+	queue []blocks
+	taken []encoded
 }
 
 // blocks is something that is written block by block.
 type blocks interface {
-	// next writes the next block, and reports whether there may be more. A block is small
-	// enough for the subtask to wait for it.
-	next() (bool, error)
+	// place tells where the next block is; it is never 0.
+	place() uint64
+	// next writes the next block, and reports whether there may be more.
+	next(to *Encoder) (bool, error)
 }
-
-// blocksFunc is blocks of one function.
-type blocksFunc func() (bool, error)
-
-func (f blocksFunc) next() (bool, error) { return f() }
 
 // errSuperseded is the error of a snapshot whose successor began before it was over.
 var errSuperseded = errors.New("the next snapshot of the same state began before this one was written")
 
+// errOver stands for the error of a snapshot that is over.
+var errOver = errors.New("the snapshot is over")
+
 // errPanicked is the error of a snapshot whose writing panicked.
 var errPanicked = errors.New("encoding the state panicked")
+
+const (
+	// handOverFrom is how many bytes of entries are put into parts at a time.
+	handOverFrom = 64 << 10
+	// maxEncoded is how many bytes may wait for the goroutine before the subtask does.
+	maxEncoded = 64 << 20
+)
 
 // NewSnapshot returns a snapshot without contents.
 func NewSnapshot(w snapshot.Writer) *Snapshot {
 	s := &Snapshot{w: w}
-	s.drained.L = &s.mu
+	s.changed.L = &s.mu
+	s.task, s.own = &Encoder{snapshot: s}, &Encoder{snapshot: s, side: 1}
 	return s
 }
 
+// PartNumber is a part of a Snapshot.
+type PartNumber int
+
 // Part begins a part, for the functions that write. It is closed when all is written.
-func (s *Snapshot) Part(p snapshot.Part) (snapshot.PartWriter, error) {
+func (s *Snapshot) Part(p snapshot.Part) (PartNumber, error) {
 	w, err := s.w.Part(p)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	s.parts = append(s.parts, w)
-	return &partEntries{s, len(s.parts) - 1}, nil
-}
-
-// partEntries takes the entries of one part.
-type partEntries struct {
-	to     *Snapshot
-	number int
-}
-
-func (p *partEntries) Append(group int, entry []byte) error {
-	e := &p.to.encoded
-	e.data = append(e.data, entry...)
-	e.refs = append(e.refs, entryRef{p.number, group, len(e.data)})
-	return nil
-}
-
-// Close does nothing: the snapshot closes its parts.
-func (p *partEntries) Close() error { return nil }
-
-// encodedEntries are entries one behind the other.
-type encodedEntries struct {
-	data []byte
-	refs []entryRef
-}
-
-// entryRef is an entry: its part, its key group, and where it ends.
-type entryRef struct{ part, group, end int }
-
-const (
-	// handOverFrom is how many bytes of entries the goroutine puts into parts at a time.
-	handOverFrom = 64 << 10
-	// maxEncoded is how many bytes may wait for it before the subtask does.
-	maxEncoded = 64 << 20
-)
-
-// putInto empties e.
-func (e *encodedEntries) putInto(parts []snapshot.PartWriter) error {
-	from := 0
-	for _, ref := range e.refs {
-		if err := parts[ref.part].Append(ref.group, e.data[from:ref.end]); err != nil {
-			return err
-		}
-		from = ref.end
-	}
-	e.data, e.refs = e.data[:0], e.refs[:0]
-	return nil
-}
-
-// Add adds something that is written by calls of next, each for a block, until it reports
-// that there is no more. A block is small enough for the subtask to wait for it. What next
-// reads is for the caller to guard, with Before.
-func (s *Snapshot) Add(next func() (more bool, err error)) {
-	s.blocks = append(s.blocks, blocksFunc(next))
+	return PartNumber(len(s.parts) - 1), nil
 }
 
 // immutable is something that does not change while it is written.
 type immutable struct {
-	part  int
+	part  PartNumber
 	write func(context.Context, snapshot.PartWriter) error
 	close func() error
 }
 
 // addImmutable has write write into a part of this snapshot, after all that the subtask might
 // change has been written. close is called when the snapshot has ended in any way.
-func (s *Snapshot) addImmutable(part snapshot.PartWriter, write func(context.Context, snapshot.PartWriter) error, close func() error) {
-	s.immutable = append(s.immutable, immutable{part.(*partEntries).number, write, close})
+func (s *Snapshot) addImmutable(part PartNumber, write func(context.Context, snapshot.PartWriter) error, close func() error) {
+	s.immutable = append(s.immutable, immutable{part, write, close})
+}
+
+// Table is Encoder.Table, for use before Start.
+func (s *Snapshot) Table[K comparable, V any](t *Table[K, V], write func(*Encoder, *Entry[K, V]) error) {
+	s.task.Table(t, write)
+}
+
+// Add is Encoder.Add, for use before Start.
+func (s *Snapshot) Add(next func(*Encoder) (more bool, err error)) { s.task.Add(next) }
+
+// Image is Encoder.Image, for use before Start.
+func (s *Snapshot) Image(from, to int, write func(to *Encoder, i uint32) error) *Image {
+	return s.task.Image(from, to, write)
 }
 
 // Start hands the writing to a goroutine of its own. Afterwards only the functions that
-// write may add something.
+// write may add something, with their Encoder.
 func (s *Snapshot) Start() { s.w.Later(s.write) }
+
+// Over reports whether nothing more is read of what was added, so that it may be changed
+// by other ways than those that write first. It is for the subtask.
+func (s *Snapshot) Over() bool { return s.over.Load() }
 
 // write writes everything that the subtask has not.
 func (s *Snapshot) write(ctx context.Context) error {
@@ -169,26 +165,18 @@ func (s *Snapshot) write(ctx context.Context) error {
 }
 
 func (s *Snapshot) writeAll(ctx context.Context) error {
-	var entries encodedEntries
 	defer func() {
 		if !s.over.Load() { // user code has panicked
-			s.mu.Lock()
-			defer s.mu.Unlock()
 			s.fail(errPanicked)
 		}
 	}()
 	for more := true; more; {
 		var err error
-		if more, err = s.writeBlock(ctx.Err(), &entries); err != nil {
-			return err
-		}
-		if err := entries.putInto(s.parts); err != nil {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.fail(err)
+		if more, err = s.writeBlock(ctx.Err()); err != nil {
 			return err
 		}
 	}
+	s.own.encoded, s.taken = encoded{}, nil // tables may know the snapshot for long
 	for _, m := range s.immutable {
 		if err := m.write(ctx, s.parts[m.part]); err != nil {
 			return err
@@ -201,97 +189,165 @@ func (s *Snapshot) writeAll(ctx context.Context) error {
 	return err
 }
 
-// writeBlock encodes the next block, or ends the snapshot if it was given up, and takes the
-// entries that are to be put into parts now. It reports whether there may be more.
-func (s *Snapshot) writeBlock(givenUp error, entries *encodedEntries) (more bool, err error) {
-	// The subtask goes first, and never has to wake this goroutine.
-	for s.wanted.Load() || !s.mu.TryLock() {
-		runtime.Gosched()
+// writeBlock encodes the next block, or ends the snapshot if it was given up. It reports
+// whether there may be more.
+func (s *Snapshot) writeBlock(givenUp error) (more bool, err error) {
+	if err = givenUp; err == nil && len(s.queue) > 0 {
+		err = s.encodeBlock()
 	}
-	defer s.mu.Unlock()
-	switch {
-	case s.err != nil:
-		return false, s.err
-	case givenUp != nil:
-		s.fail(givenUp)
-		return false, givenUp
-	case s.done == len(s.blocks):
-		s.over.Store(true)
-		s.handOver(entries)
-		return false, nil
+	if err == nil && (len(s.own.Data) >= handOverFrom || s.filled.Load() || len(s.queue) == 0) {
+		err = s.put()
 	}
-	more, err = s.blocks[s.done].next()
 	if err != nil {
-		s.fail(err)
-		return false, err
+		return false, s.fail(err)
 	}
+	return len(s.queue) > 0, nil
+}
+
+func (s *Snapshot) encodeBlock() error {
+	b := s.queue[0]
+	// In this order: either the subtask sees that something is read, or it is seen here that
+	// nothing must be.
+	s.reading.Store(b.place())
+	defer s.leave()
+	if s.over.Load() {
+		return errOver
+	}
+	more, err := b.next(s.own)
 	if !more {
-		s.blocks[s.done] = nil
-		s.done++
+		s.queue[0] = nil
+		s.queue = s.queue[1:]
 	}
-	if len(s.encoded.data) >= handOverFrom {
-		s.handOver(entries)
-	}
-	return true, nil
+	s.queue = append(s.queue, s.own.added...)
+	s.own.added = s.own.added[:0]
+	return err
 }
 
-// handOver swaps the entries that wait with none.
-func (s *Snapshot) handOver(entries *encodedEntries) {
-	*entries, s.encoded = s.encoded, *entries
-	s.drained.Signal()
+// leave has the goroutine read nothing.
+func (s *Snapshot) leave() {
+	s.reading.Store(0)
+	if s.wanted.Load() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.changed.Signal()
+	}
 }
 
-// Before lets the subtask write something before it changes it. write is not called if the
+// put puts what has been encoded into the parts. If nothing is left to be encoded, the
 // snapshot is over.
-func (s *Snapshot) Before(write func() error) {
-	s.lock()
+func (s *Snapshot) put() error {
+	if err := s.own.putInto(s.parts); err != nil {
+		return err
+	}
+	if err := s.take(); err != nil {
+		return err
+	}
+	for i := range s.taken {
+		if err := s.taken[i].putInto(s.parts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take takes what the subtask has encoded and added.
+func (s *Snapshot) take() error {
+	if !s.filled.Load() && len(s.queue) > 0 {
+		return nil
+	}
+	s.mu.Lock()
 	defer s.mu.Unlock()
-	for !s.over.Load() && len(s.encoded.data) >= maxEncoded {
-		s.drained.Wait()
+	s.queue = append(s.queue, s.task.added...)
+	s.task.added = nil
+	s.spare = append(s.spare, s.taken...)
+	if len(s.queue) == 0 {
+		s.handOver()
+		s.over.Store(true)
+		s.spare = nil
+	}
+	s.taken, s.full, s.waiting = s.full, nil, 0
+	s.filled.Store(false)
+	s.changed.Signal()
+	return s.err
+}
+
+// handOver lets the goroutine have what the subtask has encoded. The caller holds mu.
+func (s *Snapshot) handOver() {
+	s.waiting += len(s.task.Data)
+	s.full = append(s.full, s.task.encoded)
+	s.filled.Store(true)
+	if n := len(s.spare); n > 0 {
+		s.task.encoded = s.spare[n-1]
+		s.spare = s.spare[:n-1]
+		return
+	}
+	s.task.encoded = encoded{Data: make([]byte, 0, min(cap(s.task.Data), 2*handOverFrom))}
+}
+
+// keep has the subtask write entry i of an image before it is changed.
+func (s *Snapshot) keep(m *Image, i uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.over.Load() && s.waiting >= maxEncoded {
+		s.changed.Wait()
 	}
 	if s.over.Load() {
 		return
 	}
-	if err := write(); err != nil {
-		s.fail(err)
+	if place := m.placeOf(i); !m.claim(i) {
+		s.await(func() bool { return s.reading.Load() != place })
+		return
+	}
+	err := errPanicked
+	defer func() {
+		if err != nil {
+			s.end(err)
+		}
+	}()
+	err = m.write(s.task, i)
+	if len(s.task.Data) >= handOverFrom {
+		s.handOver()
 	}
 }
 
-// Over reports whether nothing more is read of what was added, so that it may be changed
-// by other ways than those that write first.
-func (s *Snapshot) Over() bool { return s.over.Load() }
-
-// lock locks mu for the subtask. The goroutine lets go of it soon: waking up takes longer
-// than to wait for that, unless it does not run at all.
-func (s *Snapshot) lock() {
-	if s.mu.TryLock() {
-		return
-	}
+// await has the subtask wait for what the goroutine reads. The caller holds mu. Waking up
+// takes longer than the goroutine needs to go on, unless it does not run at all.
+func (s *Snapshot) await(free func() bool) {
 	s.wanted.Store(true)
 	defer s.wanted.Store(false)
-	for range lockAttempts {
-		if s.mu.TryLock() {
+	for range awaitAttempts {
+		if free() {
 			return
 		}
 	}
-	s.mu.Lock()
-}
-
-// lockAttempts is about how many attempts take some microseconds.
-const lockAttempts = 1000
-
-// supersede ends a snapshot that is not over because the next one begins.
-func (s *Snapshot) supersede() {
-	s.lock()
-	defer s.mu.Unlock()
-	if !s.over.Load() {
-		s.fail(errSuperseded)
+	for !free() {
+		s.changed.Wait()
 	}
 }
 
-// fail ends the snapshot. The caller holds mu.
-func (s *Snapshot) fail(err error) {
-	s.err, s.encoded = err, encodedEntries{}
+// awaitAttempts is about how many attempts take some microseconds.
+const awaitAttempts = 1000
+
+// supersede ends a snapshot that is not over because the next one begins.
+func (s *Snapshot) supersede() { s.fail(errSuperseded) }
+
+// fail ends the snapshot with an error, unless it is over. It returns why the snapshot
+// failed.
+func (s *Snapshot) fail(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over.Load() {
+		s.end(err)
+	} else if s.err == nil { // all is encoded, but not put into parts
+		s.err = err
+	}
+	return s.err
+}
+
+// end ends the snapshot. The caller holds mu.
+func (s *Snapshot) end(err error) {
+	s.err, s.full, s.spare, s.task.encoded = err, nil, nil, encoded{}
 	s.over.Store(true)
-	s.drained.Signal()
+	s.await(func() bool { return s.reading.Load() == 0 })
+	s.changed.Signal()
 }

@@ -159,7 +159,10 @@ func BenchmarkTimersSnapshot(b *testing.B) {
 				}
 				restored := NewTimerQueue[int64, struct{}]()
 				began := time.Now()
-				s.Timers(q, func(t *Timer[int64, struct{}]) error { return part.Append(0, nil) })
+				s.Timers(q, func(to *Encoder, t *Timer[int64, struct{}]) error {
+					to.End(part, 0)
+					return nil
+				})
 				stop = max(stop, time.Since(began))
 				began = time.Now()
 				s.Start()

@@ -3,10 +3,14 @@ package keyed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -34,7 +38,7 @@ func (w *laterWriter) run(ctx context.Context) error {
 // step writes one block of s and reports whether there may be more.
 func step(t testing.TB, s *Snapshot) bool {
 	t.Helper()
-	more, err := s.writeBlock(nil, new(encodedEntries))
+	more, err := s.writeBlock(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +98,7 @@ func TestTableSnapshot(t *testing.T) {
 		for range 3 {
 			want, got := maps.Clone(model), map[int][]int{}
 			s := NewSnapshot(&laterWriter{})
-			s.Table(table, func(e *Entry[int, []int]) error {
+			s.Table(table, func(_ *Encoder, e *Entry[int, []int]) error {
 				if _, again := got[e.Key]; again || e.Hash != h(e.Key) {
 					t.Fatalf("key %d was written again, or has hash %x", e.Key, e.Hash)
 				}
@@ -164,7 +168,7 @@ func TestTimersSnapshot(t *testing.T) {
 		for range 3 {
 			want, got := maps.Clone(model), map[Timer[int, int]]bool{}
 			s := NewSnapshot(&laterWriter{})
-			s.Timers(q, func(tm *Timer[int, int]) error {
+			s.Timers(q, func(_ *Encoder, tm *Timer[int, int]) error {
 				got[*tm] = true
 				return nil
 			})
@@ -188,35 +192,77 @@ func TestTimersSnapshot(t *testing.T) {
 	}
 }
 
-// The goroutine writes while the subtask changes: for the race detector.
+// recorder is a snapshot.Writer that keeps the entries of all parts as text.
+type recorder struct {
+	laterWriter
+	entries []string
+	// appending is called before an entry is kept.
+	appending func()
+}
+
+func (w *recorder) Part(snapshot.Part) (snapshot.PartWriter, error) { return w, nil }
+func (w *recorder) Close() error                                    { return nil }
+
+func (w *recorder) Append(_ int, entry []byte) error {
+	if w.appending != nil {
+		w.appending()
+	}
+	w.entries = append(w.entries, string(entry))
+	return nil
+}
+
+// begin begins a snapshot with one part.
+func (w *recorder) begin(t testing.TB) (*Snapshot, PartNumber) {
+	t.Helper()
+	s := NewSnapshot(w)
+	part, err := s.Part(snapshot.Part{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, part
+}
+
+// twice holds a number twice.
+type twice struct{ a, b int }
+
+// writeTwice writes the entries of a table.
+func writeTwice(part PartNumber) func(*Encoder, *Entry[int, *twice]) error {
+	return func(to *Encoder, e *Entry[int, *twice]) error {
+		to.Data = fmt.Appendf(to.Data, "%d: %d", e.Key, e.Value.a)
+		to.Data = fmt.Appendf(to.Data, " %d", e.Value.b)
+		to.End(part, 0)
+		return nil
+	}
+}
+
+// The goroutine writes while the subtask changes: every entry is written once, as a whole,
+// as it was. Also for the race detector.
 func TestSnapshotInTheBackground(t *testing.T) {
 	h := hasherOf[int](t)
-	table, q := NewTable[int, []int](), NewTimerQueue[int, struct{}]()
-	const keys = 5_000
-	for k := range keys {
-		v, _ := table.Upsert(h(k), k)
-		*v = []int{k}
-		q.Register(Timer[int, struct{}]{At: int64(k % 3000 * (k % 2)), Hash: h(k), Key: k})
-	}
 	r := newRand(t)
-	for range 3 {
-		want := map[int]int{}
+	for range 20 {
+		table, q := NewTable[int, *twice](), NewTimerQueue[int, struct{}]()
+		// With few keys both often want the same ones.
+		keys := 1 << (3 + r.IntN(11))
+		for k := range keys {
+			v, _ := table.Upsert(h(k), k)
+			*v = &twice{k, k}
+			q.Register(Timer[int, struct{}]{At: int64(k % 3000 * (k % 2)), Hash: h(k), Key: k})
+		}
+		var want []string
 		for e := range table.All() {
-			want[e.Key] = e.Value[0]
+			want = append(want, fmt.Sprintf("%d: %d %[2]d", e.Key, e.Value.a))
 		}
-		wantTimers := map[Timer[int, struct{}]]bool{}
+		wantTimers := map[string]bool{}
 		for tm := range q.All() {
-			wantTimers[tm] = true
+			wantTimers[fmt.Sprintf("timer %d %d", tm.At, tm.Key)] = true
 		}
-		got, gotTimers := map[int]int{}, map[Timer[int, struct{}]]bool{}
-		w := &laterWriter{}
-		s := NewSnapshot(w)
-		s.Table(table, func(e *Entry[int, []int]) error {
-			got[e.Key] = e.Value[0]
-			return nil
-		})
-		s.Timers(q, func(tm *Timer[int, struct{}]) error {
-			gotTimers[*tm] = true
+		w := &recorder{}
+		s, part := w.begin(t)
+		s.Table(table, writeTwice(part))
+		s.Timers(q, func(to *Encoder, tm *Timer[int, struct{}]) error {
+			to.Data = fmt.Appendf(to.Data, "timer %d %d", tm.At, tm.Key)
+			to.End(part, 0)
 			return nil
 		})
 		s.Start()
@@ -231,22 +277,186 @@ func TestSnapshotInTheBackground(t *testing.T) {
 			}
 			v, created := table.Upsert(h(k), k)
 			if created {
-				*v = []int{0}
+				*v = &twice{}
 			}
-			(*v)[0]++
+			(*v).a++
+			(*v).b++
 			q.Register(Timer[int, struct{}]{At: int64(k % 5000), Hash: h(k), Key: k})
 			q.Delete(Timer[int, struct{}]{At: int64(k % 7000), Hash: h(k), Key: k})
 		}
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
+		var got []string
+		gotTimers := map[string]bool{}
+		for _, e := range w.entries {
+			if strings.HasPrefix(e, "timer") {
+				gotTimers[e] = true
+			} else {
+				got = append(got, e)
+			}
+		}
+		slices.Sort(want)
+		slices.Sort(got)
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("table (-want +got):\n%s", diff)
+			t.Fatalf("table (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff(wantTimers, gotTimers); diff != "" {
-			t.Errorf("timers (-want +got):\n%s", diff)
+			t.Fatalf("timers (-want +got):\n%s", diff)
 		}
 	}
+}
+
+// Of two who want an entry at the same time, one gets it.
+func TestImageClaims(t *testing.T) {
+	const n = 1 << 20
+	m := NewSnapshot(nil).Image(0, n, nil)
+	var claimed [2]int
+	var both sync.WaitGroup
+	for side := range claimed {
+		both.Go(func() {
+			for i := range uint32(n) {
+				if m.claim(i) {
+					claimed[side]++
+				}
+			}
+		})
+	}
+	if both.Wait(); claimed[0]+claimed[1] != n {
+		t.Errorf("%d and %d of %d entries were claimed", claimed[0], claimed[1], n)
+	}
+}
+
+// While the goroutine stands still in the middle of an entry, the subtask goes on with
+// all others but those around it.
+func TestSnapshotStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := hasherOf[int](t)
+		table := NewTable[int, *twice]()
+		const keys = 1000
+		for k := range keys {
+			v, _ := table.Upsert(h(k), k)
+			*v = &twice{k, k}
+		}
+		w, goOn := &recorder{}, make(chan bool)
+		s, part := w.begin(t)
+		write := writeTwice(part)
+		s.Table(table, func(to *Encoder, e *Entry[int, *twice]) error {
+			if e.Key == 200 {
+				<-goOn
+			}
+			return write(to, e)
+		})
+		s.Start()
+		done := make(chan error)
+		go func() { done <- w.run(t.Context()) }()
+		synctest.Wait()
+		for k := range keys {
+			if k/64 != 200/64 {
+				v := *table.Get(h(k), k)
+				v.a, v.b = -1, -1
+			}
+		}
+		changed := false
+		go func() {
+			v := *table.Get(h(200), 200)
+			changed, v.a, v.b = true, -1, -1
+		}()
+		synctest.Wait()
+		if changed {
+			t.Error("an entry was changed while it was read")
+		}
+		goOn <- true
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if synctest.Wait(); !changed {
+			t.Error("the entry was never changed")
+		}
+		want := make([]string, keys)
+		for k := range want {
+			want[k] = fmt.Sprintf("%d: %d %[1]d", k, k)
+		}
+		slices.Sort(want)
+		slices.Sort(w.entries)
+		if diff := cmp.Diff(want, w.entries); diff != "" {
+			t.Errorf("snapshot (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// The subtask does not begin the next snapshot, after which it would change what it likes,
+// while the goroutine of the last one reads an entry.
+func TestSupersedeWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := hasherOf[int](t)
+		table := NewTable[int, int]()
+		table.Upsert(h(1), 1)
+		w, goOn := &laterWriter{}, make(chan bool)
+		s := NewSnapshot(w)
+		s.Table(table, func(*Encoder, *Entry[int, int]) error { <-goOn; return nil })
+		s.Start()
+		done := make(chan error)
+		go func() { done <- w.run(t.Context()) }()
+		synctest.Wait()
+		begun := false
+		go func() {
+			NewSnapshot(w).Table(table, func(*Encoder, *Entry[int, int]) error { return nil })
+			begun = true
+		}()
+		if synctest.Wait(); begun {
+			t.Error("the next snapshot began while an entry was read")
+		}
+		goOn <- true
+		if err := <-done; !errors.Is(err, errSuperseded) {
+			t.Errorf("error %v", err)
+		}
+		if synctest.Wait(); !begun {
+			t.Error("the next snapshot did not begin")
+		}
+	})
+}
+
+// A disk that is too slow holds up the subtask, once very much waits for it.
+func TestSnapshotIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := hasherOf[int](t)
+		table := NewTable[int, int]()
+		const entry, keys = maxEncoded / 4, 8
+		for k := range keys {
+			table.Upsert(h(k), k)
+		}
+		goOn := make(chan bool)
+		w := &recorder{appending: func() { <-goOn }}
+		s, part := w.begin(t)
+		s.Table(table, func(to *Encoder, _ *Entry[int, int]) error {
+			to.Data = append(to.Data, make([]byte, entry)...)
+			to.End(part, 0)
+			return nil
+		})
+		s.Start()
+		table.Get(h(0), 0)
+		done := make(chan error)
+		go func() { done <- w.run(t.Context()) }()
+		synctest.Wait() // the goroutine has all that there is and waits for the disk
+		changed := 0
+		go func() {
+			for k := range keys {
+				table.Get(h(k), k)
+				changed = k + 1
+			}
+		}()
+		if synctest.Wait(); changed > 5 {
+			t.Errorf("%d entries were written ahead of the disk", changed)
+		}
+		close(goOn)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if synctest.Wait(); changed != keys || len(w.entries) != keys {
+			t.Errorf("%d of %d entries changed, %d written", changed, keys, len(w.entries))
+		}
+	})
 }
 
 // A snapshot ends with the first error, when it is given up, and when the next one begins;
@@ -265,7 +475,7 @@ func TestSnapshotEnds(t *testing.T) {
 			return w.run(ctx)
 		}, "canceled"},
 		{"superseded", func(table *Table[int, int], w *laterWriter) error {
-			NewSnapshot(w).Table(table, func(*Entry[int, int]) error { return nil })
+			NewSnapshot(w).Table(table, func(*Encoder, *Entry[int, int]) error { return nil })
 			return w.run(t.Context())
 		}, "the next snapshot"},
 		{"failed before a change", func(table *Table[int, int], w *laterWriter) error {
@@ -283,7 +493,7 @@ func TestSnapshotEnds(t *testing.T) {
 			}
 			w := &laterWriter{}
 			s := NewSnapshot(w)
-			s.Table(table, func(*Entry[int, int]) error { return full })
+			s.Table(table, func(*Encoder, *Entry[int, int]) error { return full })
 			s.Start()
 			if err := tt.end(table, w); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want %q", err, tt.want)
@@ -302,20 +512,32 @@ func TestSnapshotEnds(t *testing.T) {
 // first, and nobody waits for the goroutine that has ended.
 func TestSnapshotPanics(t *testing.T) {
 	h := hasherOf[int](t)
-	table := NewTable[int, int]()
-	table.Upsert(h(1), 1)
-	w := &laterWriter{}
-	s := NewSnapshot(w)
-	s.Table(table, func(*Entry[int, int]) error { panic("of the author") })
-	s.Start()
-	func() {
-		defer func() { _ = recover() }()
-		t.Errorf("no panic but %v", w.run(t.Context()))
-	}()
-	if !s.Over() {
-		t.Error("the snapshot is not over")
+	for _, subtask := range []bool{false, true} {
+		table := NewTable[int, int]()
+		table.Upsert(h(1), 1)
+		w := &laterWriter{}
+		s := NewSnapshot(w)
+		s.Table(table, func(*Encoder, *Entry[int, int]) error { panic("of the author") })
+		s.Start()
+		func() {
+			defer func() { _ = recover() }()
+			if subtask {
+				table.Get(h(1), 1)
+			} else {
+				_ = w.run(t.Context()) // it panics
+			}
+			t.Error("no panic")
+		}()
+		if !s.Over() {
+			t.Error("the snapshot is not over")
+		}
+		table.Delete(h(1), 1) // would panic again
+		if subtask {
+			if err := w.run(t.Context()); !errors.Is(err, errPanicked) {
+				t.Errorf("the snapshot without the entry ended with %v", err)
+			}
+		}
 	}
-	table.Delete(h(1), 1) // would panic again
 }
 
 // storeIn makes a backend's states storable.

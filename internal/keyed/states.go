@@ -73,8 +73,9 @@ func newList[K comparable, V any](b *Backend[K], name string) (*listState[K, V],
 		}
 		return listCells[K](el, listElements[[]V, V]{
 			len:   func(c *[]V) int { return len(*c) },
-			at:    func(c *[]V, i int) *V { return &(*c)[i] },
+			at:    func(c *[]V, i int, _ *V) *V { return &(*c)[i] },
 			add:   func(c *[]V, v V) { *c = append(*c, v) },
+			lives: func(*[]V, int, int64) bool { return true },
 			fixed: !IsShared[V](),
 		}), nil
 	})

@@ -135,9 +135,9 @@ func (s *store[K, C]) snapshot(to *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	w := &cellWriter[K]{part, to, s.backend.now}
-	to.Table(s.table, func(e *Entry[K, C]) error {
-		if err := cells.write(w, e); err != nil {
+	w := &cellWriter[K]{part, s.backend.now}
+	to.Table(s.table, func(to *Encoder, e *Entry[K, C]) error {
+		if err := cells.write(w, to, e); err != nil {
 			return fmt.Errorf("state %q, key %v: %w", s.name, e.Key, err)
 		}
 		return nil

@@ -46,7 +46,7 @@ type Table[K comparable, V any] struct {
 	// shared is set if a copy of a value shares memory with it.
 	shared bool
 	// image is what the last snapshot holds of the table, nil if it is known to be over.
-	image *tableImage[K, V]
+	image *Image
 	// touched keeps reads that are done for their side effect alive.
 	touched uint64
 }

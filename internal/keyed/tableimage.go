@@ -2,100 +2,28 @@ package keyed
 
 import (
 	"reflect"
-	"sync/atomic"
+	"slices"
 )
-
-// tableImage is what a table held when a snapshot of it began.
-//
-// It shares the table's blocks. Entry i belongs to the image as long as bit i of
-// written is clear, and then nobody changes it; both goroutines set bits under the
-// snapshot's lock, after writing.
-type tableImage[K comparable, V any] struct {
-	snapshot *Snapshot
-	write    func(*Entry[K, V]) error
-	// blocks are the table's at the beginning. The first of a small table may have been
-	// replaced since by a copy, and then stays as it was.
-	blocks     []([]Entry[K, V])
-	blockShift uint8
-	// from and to are the numbers of the first entry and the one after the last.
-	from, to uint32
-	written  []atomic.Uint64
-	// word is the word of written that the goroutine comes to next.
-	word int
-}
 
 // Table adds the entries of a table, as they are now. write is called once for each.
 //
 // Until the snapshot is over, an entry is written before it is handed out for change:
 // by Get, Upsert, At and deletions, and by All if values hold pointers, slices or
 // maps. A pointer from before must not be used for changes any more.
-func (s *Snapshot) Table[K comparable, V any](t *Table[K, V], write func(*Entry[K, V]) error) {
-	s.table(t, 0, write)
+func (e *Encoder) Table[K comparable, V any](t *Table[K, V], write func(*Encoder, *Entry[K, V]) error) {
+	e.table(t, 0, write)
 }
 
 // table adds the entries from number from on.
-func (s *Snapshot) table[K comparable, V any](t *Table[K, V], from int, write func(*Entry[K, V]) error) {
+func (e *Encoder) table[K comparable, V any](t *Table[K, V], from int, write func(*Encoder, *Entry[K, V]) error) {
 	if t.image != nil {
-		t.image.snapshot.supersede()
+		t.image.Supersede()
 	}
-	m := &tableImage[K, V]{
-		snapshot: s, write: write,
-		blocks: append([][]Entry[K, V](nil), t.blocks...), blockShift: t.blockShift,
-		from: uint32(from), to: uint32(t.len),
-		written: make([]atomic.Uint64, (t.len+63)/64),
-		word:    from / 64,
-	}
-	t.image = m
-	s.blocks = append(s.blocks, m)
-}
-
-// next writes what is left of 64 entries, or some of it if the subtask wants to go on.
-func (m *tableImage[K, V]) next() (bool, error) {
-	if m.word == len(m.written) {
-		return false, nil
-	}
-	w := &m.written[m.word]
-	done, first := w.Load(), uint32(m.word)*64
-	for i := max(first, m.from); i < min(first+64, m.to); i++ {
-		bit := uint64(1) << (i & 63)
-		if done&bit != 0 {
-			continue
-		}
-		if err := m.write(m.entry(i)); err != nil {
-			return false, err
-		}
-		done |= bit
-		if m.snapshot.wanted.Load() {
-			w.Store(done)
-			return true, nil
-		}
-	}
-	w.Store(1<<64 - 1)
-	m.word++
-	return true, nil
-}
-
-func (m *tableImage[K, V]) entry(i uint32) *Entry[K, V] {
-	return &m.blocks[i>>m.blockShift][i&(1<<m.blockShift-1)]
-}
-
-// keep writes entry i before it is changed.
-func (m *tableImage[K, V]) keep(i uint32) {
-	if i < m.from || i >= m.to || m.isWritten(i) {
-		return
-	}
-	m.snapshot.Before(func() error {
-		if m.isWritten(i) {
-			return nil
-		}
-		err := m.write(m.entry(i))
-		m.written[i/64].Or(1 << (i & 63))
-		return err
+	// The first block of a small table may be replaced by a copy, and then stays as it was.
+	blocks, shift := slices.Clone(t.blocks), t.blockShift
+	t.image = e.Image(from, t.len, func(to *Encoder, i uint32) error {
+		return write(to, &blocks[i>>shift][i&(1<<shift-1)])
 	})
-}
-
-func (m *tableImage[K, V]) isWritten(i uint32) bool {
-	return m.written[i/64].Load()>>(i&63)&1 != 0
 }
 
 // keep has the image write entry i, if it needs to.
@@ -104,7 +32,7 @@ func (t *Table[K, V]) keep(i uint32) {
 		t.image = nil
 		return
 	}
-	t.image.keep(i)
+	t.image.Keep(i)
 }
 
 // IsShared reports whether a copy of a V may share memory with it that can be changed.

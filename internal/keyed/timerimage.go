@@ -8,7 +8,7 @@ import "slices"
 // of, and takes a copy before it changes them in another way. The tables of groups
 // are images of their own.
 type timersImage[K, N comparable] struct {
-	write func(*Timer[K, N]) error
+	write func(*Encoder, *Timer[K, N]) error
 	// front is in the order of time.
 	front []Timer[K, N]
 	// logs are what is left to be settled and written.
@@ -32,7 +32,7 @@ const timersPerBlock = 256
 
 // Timers adds the timers of a queue, as they are now. write is called for each, for a
 // few of them twice.
-func (s *Snapshot) Timers[K, N comparable](q *TimerQueue[K, N], write func(*Timer[K, N]) error) {
+func (s *Snapshot) Timers[K, N comparable](q *TimerQueue[K, N], write func(*Encoder, *Timer[K, N]) error) {
 	if q.snapshot != nil {
 		q.snapshot.supersede()
 	}
@@ -49,26 +49,26 @@ func (s *Snapshot) Timers[K, N comparable](q *TimerQueue[K, N], write func(*Time
 			continue
 		}
 		at := g.at
-		s.table(g.table, g.fired, func(e *Entry[groupKey[K, N], struct{}]) error {
-			return write(&Timer[K, N]{Namespace: e.Key.namespace, At: at, Hash: e.Hash, Key: e.Key.key})
+		s.task.table(g.table, g.fired, func(to *Encoder, e *Entry[groupKey[K, N], struct{}]) error {
+			return write(to, &Timer[K, N]{Namespace: e.Key.namespace, At: at, Hash: e.Hash, Key: e.Key.key})
 		})
 		if len(g.keys) > 0 {
 			g.shared = true
 			m.logs = append(m.logs, logImage[K, N]{at: at, hashes: g.hashes, keys: g.keys})
 		}
 	}
-	s.blocks = append(s.blocks, m)
+	s.Add(m.next)
 }
 
 // next settles a log, or writes some timers of the one that was settled last.
-func (m *timersImage[K, N]) next() (bool, error) {
+func (m *timersImage[K, N]) next(to *Encoder) (bool, error) {
 	if n := min(len(m.front), timersPerBlock); n > 0 {
-		err := m.writeAll(m.front[:n])
+		err := m.writeAll(to, m.front[:n])
 		m.front = m.front[n:]
 		return true, err
 	}
 	if n := min(len(m.settled.log)-m.settled.start, timersPerBlock); n > 0 {
-		err := m.writeAll(m.settled.log[m.settled.start:][:n])
+		err := m.writeAll(to, m.settled.log[m.settled.start:][:n])
 		m.settled.start += n
 		return true, err
 	}
@@ -87,9 +87,9 @@ func (m *timersImage[K, N]) next() (bool, error) {
 	return true, nil
 }
 
-func (m *timersImage[K, N]) writeAll(timers []Timer[K, N]) error {
+func (m *timersImage[K, N]) writeAll(to *Encoder, timers []Timer[K, N]) error {
 	for i := range timers {
-		if err := m.write(&timers[i]); err != nil {
+		if err := m.write(to, &timers[i]); err != nil {
 			return err
 		}
 	}

@@ -178,13 +178,13 @@ func newAgingList[K comparable, V any](b *Backend[K], name string, ttl expiry) (
 		if err != nil {
 			return nil, err
 		}
-		var current dated[V]
 		return listCells[K](el, listElements[datedList[V], dated[V]]{
 			len: func(c *datedList[V]) int { return len(c.values) },
-			at: func(c *datedList[V], i int) *dated[V] {
-				current = dated[V]{c.times[i], c.values[i]}
-				return &current
+			at: func(c *datedList[V], i int, scratch *dated[V]) *dated[V] {
+				*scratch = dated[V]{c.times[i], c.values[i]}
+				return scratch
 			},
+			lives: func(c *datedList[V], i int, now int64) bool { return !ttl.expired(c.times[i], now) },
 			add: func(c *datedList[V], v dated[V]) {
 				c.values, c.times = append(c.values, v.value), append(c.times, v.at)
 			},

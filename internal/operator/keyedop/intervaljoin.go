@@ -117,11 +117,11 @@ func (o *intervalJoin[K, T, U, R]) Snapshot(w snapshot.Writer) error {
 	if err != nil {
 		return err
 	}
-	s.Table(o.keys, func(e *keyed.Entry[K, buffers[T, U]]) error {
-		if err := writeBuffer(o.storedLeft, left, e.Hash, &e.Key, &e.Value.left, func(v *T) *T { return v }); err != nil {
+	s.Table(o.keys, func(to *keyed.Encoder, e *keyed.Entry[K, buffers[T, U]]) error {
+		if err := writeBuffer(o.storedLeft, left, to, e.Hash, &e.Key, &e.Value.left, func(v *T) *T { return v }); err != nil {
 			return err
 		}
-		return writeBuffer(o.storedRight, right, e.Hash, &e.Key, &e.Value.right, func(v *U) *U { return v })
+		return writeBuffer(o.storedRight, right, to, e.Hash, &e.Key, &e.Value.right, func(v *U) *U { return v })
 	})
 	s.Start()
 	return nil

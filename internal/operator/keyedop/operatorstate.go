@@ -92,18 +92,9 @@ type operatorList[V any] struct {
 	values []V
 	// shared says that a copy of an element shares memory with it.
 	shared bool
-	// image is what is left to be written by the last snapshot, nil if it is over.
-	image *listImage[V]
-}
-
-// listImage is the elements that a list had when a snapshot began, less those that are
-// written. The list appends behind them.
-type listImage[V any] struct {
-	to    *keyed.Snapshot
-	part  snapshot.PartWriter
-	codec *codec.Codec[V]
-	rest  []V
-	buf   []byte
+	// image is the list, as one entry, in the last snapshot, nil if that is known to be
+	// written or elements are not shared.
+	image *keyed.Image
 }
 
 func (l *operatorList[V]) store(from snapshot.Reader) (err error) {
@@ -143,49 +134,41 @@ func (l *operatorList[V]) snapshot(to *keyed.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	l.image = &listImage[V]{to: to, part: part, codec: l.codec, rest: l.values}
-	to.Add(l.image.next)
+	rest := l.values // the list appends behind them
+	next := func(to *keyed.Encoder) (more bool, err error) {
+		n := min(len(rest), elementsPerBlock)
+		for i := range rest[:n] {
+			if to.Data, err = l.codec.Append(to.Data, &rest[i]); err != nil {
+				return false, err
+			}
+			to.End(part, 0)
+		}
+		rest = rest[n:]
+		return len(rest) > 0, nil
+	}
+	if !l.shared {
+		to.Add(next)
+		return nil
+	}
+	if l.image != nil {
+		l.image.Supersede()
+	}
+	l.image = to.Image(0, 1, func(to *keyed.Encoder, _ uint32) (err error) {
+		for more := true; more && err == nil; {
+			more, err = next(to)
+		}
+		return err
+	})
 	return nil
 }
 
 // elementsPerBlock is how many elements are written at a time.
 const elementsPerBlock = 256
 
-func (m *listImage[V]) next() (more bool, err error) {
-	n := min(len(m.rest), elementsPerBlock)
-	for i := range m.rest[:n] {
-		if m.buf, err = m.codec.Append(m.buf[:0], &m.rest[i]); err != nil {
-			return false, err
-		}
-		if err := m.part.Append(0, m.buf); err != nil {
-			return false, err
-		}
-	}
-	m.rest = m.rest[n:]
-	return len(m.rest) > 0, nil
-}
-
-func (m *listImage[V]) all() error {
-	for more := true; more; {
-		var err error
-		if more, err = m.next(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// isBeingWritten reports whether a snapshot may still read the elements.
-func (l *operatorList[V]) isBeingWritten() bool {
-	if l.image != nil && l.image.to.Over() {
-		l.image = nil
-	}
-	return l.image != nil
-}
-
 func (l *operatorList[V]) Get() []V {
-	if l.shared && l.isBeingWritten() {
-		l.image.to.Before(l.image.all)
+	if l.image != nil {
+		l.image.Keep(0)
+		l.image = nil
 	}
 	return l.values
 }

@@ -73,8 +73,8 @@ func (o *sorter[K, T]) Snapshot(w snapshot.Writer) error {
 	if err != nil {
 		return err
 	}
-	s.Table(o.keys, func(e *keyed.Entry[K, buffer[held[T]]]) error {
-		return writeBuffer(o.stored, part, e.Hash, &e.Key, &e.Value, func(h *held[T]) *T { return &h.value })
+	s.Table(o.keys, func(to *keyed.Encoder, e *keyed.Entry[K, buffer[held[T]]]) error {
+		return writeBuffer(o.stored, part, to, e.Hash, &e.Key, &e.Value, func(h *held[T]) *T { return &h.value })
 	})
 	s.Start()
 	return nil

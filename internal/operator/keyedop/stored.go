@@ -41,12 +41,13 @@ func snapshotQueue[K comparable](s *keyed.Snapshot, keys *keyed.KeyCodec[K], q *
 	if err != nil {
 		return err
 	}
-	s.Timers(q, func(t *keyed.Timer[K, struct{}]) error {
-		if err := part.Begin(&t.Key); err != nil {
+	s.Timers(q, func(to *keyed.Encoder, t *keyed.Timer[K, struct{}]) error {
+		if err := part.Begin(to, &t.Key); err != nil {
 			return err
 		}
-		part.Entry = binary.AppendVarint(part.Entry, t.At)
-		return part.End(t.Hash)
+		to.Data = binary.AppendVarint(to.Data, t.At)
+		part.End(to, t.Hash)
+		return nil
 	})
 	return nil
 }
@@ -125,16 +126,17 @@ func (r *records[K, T]) restore(from snapshot.Reader, add func(hash uint64, key 
 	})
 }
 
-// writeBuffer writes the records of a key, if there are any.
-func writeBuffer[K comparable, T, E any](r *records[K, T], to *keyed.KeyedPart[K], hash uint64, key *K, b *buffer[E], value func(*E) *T) (err error) {
+// writeBuffer writes the records of a key, if there are any, into a part.
+func writeBuffer[K comparable, T, E any](r *records[K, T], part *keyed.KeyedPart[K], to *keyed.Encoder, hash uint64, key *K, b *buffer[E], value func(*E) *T) (err error) {
 	if b.len() == 0 {
 		return nil
 	}
-	if err = to.Begin(key); err != nil {
+	if err = part.Begin(to, key); err != nil {
 		return err
 	}
-	if to.Entry, err = appendBuffer(r.buffersCodec, to.Entry, b, value); err != nil {
+	if to.Data, err = appendBuffer(r.buffersCodec, to.Data, b, value); err != nil {
 		return err
 	}
-	return to.End(hash)
+	part.End(to, hash)
+	return nil
 }

@@ -34,8 +34,10 @@ func (o *general[K, T, A]) Snapshot(w snapshot.Writer) error {
 	if err != nil {
 		return err
 	}
-	keys := keyWriter[K, A]{entries, newStateWriter(part)}
-	s.Table(o.keys, func(e *keyed.Entry[K, *keyWindows[A]]) error { return keys.write(e.Hash, &e.Key, e.Value) })
+	keys := keyWriter[K, A]{entries, [2]*stateWriter{newStateWriter(part), newStateWriter(part)}}
+	s.Table(o.keys, func(to *keyed.Encoder, e *keyed.Entry[K, *keyWindows[A]]) error {
+		return keys.write(to, e.Hash, &e.Key, e.Value)
+	})
 	if err := o.snapshotTimers(s, eventTimersPart, o.service.Event); err != nil {
 		return err
 	}
@@ -53,14 +55,15 @@ func (o *general[K, T, A]) snapshotTimers(s *keyed.Snapshot, name string, q *key
 	if err != nil {
 		return err
 	}
-	w := entryWriter[K, A]{storage: o.storage, part: part}
-	s.Timers(q, func(t *keyed.Timer[K, window.TimeWindow]) error {
+	w := entryWriter[K, A]{o.storage, part}
+	s.Timers(q, func(to *keyed.Encoder, t *keyed.Timer[K, window.TimeWindow]) error {
 		var err error
-		w.buf = binary.AppendVarint(appendWindow(w.buf[:0], t.Namespace), t.At)
-		if w.buf, err = w.keys.Append(w.buf, &t.Key); err != nil {
+		to.Data = binary.AppendVarint(appendWindow(to.Data, t.Namespace), t.At)
+		if to.Data, err = w.keys.Append(to.Data, &t.Key); err != nil {
 			return fmt.Errorf("key of a timer: %w", err)
 		}
-		return w.append(t.Hash)
+		w.end(to, t.Hash)
+		return nil
 	})
 	return nil
 }
@@ -68,27 +71,31 @@ func (o *general[K, T, A]) snapshotTimers(s *keyed.Snapshot, name string, q *key
 // keyWriter writes what the general operator keeps of a key.
 type keyWriter[K comparable, A any] struct {
 	*entryWriter[K, A]
-	states *stateWriter
+	// states are those of the sides of a snapshot.
+	states [2]*stateWriter
 }
 
-func (w *keyWriter[K, A]) write(hash uint64, key *K, k *keyWindows[A]) error {
+func (w *keyWriter[K, A]) write(to *keyed.Encoder, hash uint64, key *K, k *keyWindows[A]) error {
+	states := w.states[to.Side()]
 	var err error
-	if w.buf, err = w.keys.Append(w.buf[:0], key); err != nil {
+	if to.Data, err = w.keys.Append(to.Data, key); err != nil {
 		return fmt.Errorf("key of windows: %w", err)
 	}
-	if w.buf, err = w.states.append(w.buf, &k.global); err != nil {
+	if to.Data, err = states.append(to.Data, &k.global); err != nil {
 		return fmt.Errorf("key %v: %w", *key, err)
 	}
-	w.buf = binary.AppendUvarint(w.buf, uint64(len(k.windows)))
+	to.Data = binary.AppendUvarint(to.Data, uint64(len(k.windows)))
 	for _, s := range k.windows {
-		if err := w.appendState(s); err != nil {
+		if to.Data, err = w.appendState(to.Data, s, states); err != nil {
 			return fmt.Errorf("window %v of key %v: %w", s.window, *key, err)
 		}
 	}
-	return w.append(hash)
+	w.end(to, hash)
+	states.tell(to)
+	return nil
 }
 
-func (w *keyWriter[K, A]) appendState(s *windowState[A]) error {
+func (w *keyWriter[K, A]) appendState(dst []byte, s *windowState[A], states *stateWriter) ([]byte, error) {
 	var flags byte
 	if s.filled {
 		flags |= flagFilled
@@ -96,18 +103,17 @@ func (w *keyWriter[K, A]) appendState(s *windowState[A]) error {
 	if s.live {
 		flags |= flagLive
 	}
-	w.buf = append(appendWindow(w.buf, s.window), flags)
+	dst = append(appendWindow(dst, s.window), flags)
 	var err error
 	if s.filled {
-		if w.buf, err = w.contents.append(w.buf, &s.acc); err != nil {
-			return err
+		if dst, err = w.contents.append(dst, &s.acc); err != nil {
+			return nil, err
 		}
 	}
-	if w.buf, err = w.states.append(w.buf, &s.trigger); err != nil {
-		return err
+	if dst, err = states.append(dst, &s.trigger); err != nil {
+		return nil, err
 	}
-	w.buf, err = w.states.append(w.buf, &s.user)
-	return err
+	return states.append(dst, &s.user)
 }
 
 func (o *general[K, T, A]) restore() error {

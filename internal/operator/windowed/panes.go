@@ -46,7 +46,9 @@ func (o *panes[K, T, A]) Snapshot(w snapshot.Writer) error {
 	}
 	for _, p := range o.live {
 		w := p.window
-		s.Table(p.keys, func(e *keyed.Entry[K, A]) error { return entries.window(w, 0, e.Hash, &e.Key, &e.Value) })
+		s.Table(p.keys, func(to *keyed.Encoder, e *keyed.Entry[K, A]) error {
+			return entries.window(to, w, 0, e.Hash, &e.Key, &e.Value)
+		})
 	}
 	s.Start()
 	return nil

@@ -15,13 +15,13 @@ func (o *sessions[K, T, A]) Snapshot(w snapshot.Writer) error {
 	if err != nil {
 		return err
 	}
-	s.Table(o.keys, func(e *keyed.Entry[K, *session[K, A]]) error {
+	s.Table(o.keys, func(to *keyed.Encoder, e *keyed.Entry[K, *session[K, A]]) error {
 		for s := e.Value; s != nil; s = s.next {
 			var flags byte
 			if s.fired {
 				flags = flagFired
 			}
-			if err := entries.window(s.window, flags, e.Hash, &e.Key, &s.acc); err != nil {
+			if err := entries.window(to, s.window, flags, e.Hash, &e.Key, &s.acc); err != nil {
 				return err
 			}
 		}

@@ -22,7 +22,9 @@ func (o *sliced[K, T, A]) Snapshot(w snapshot.Writer) error {
 	}
 	for _, slice := range o.slices.live {
 		span := o.layout.span(slice.number)
-		s.Table(slice.pane.keys, func(e *keyed.Entry[K, A]) error { return entries.window(span, 0, e.Hash, &e.Key, &e.Value) })
+		s.Table(slice.pane.keys, func(to *keyed.Encoder, e *keyed.Entry[K, A]) error {
+			return entries.window(to, span, 0, e.Hash, &e.Key, &e.Value)
+		})
 	}
 	s.Start()
 	return nil

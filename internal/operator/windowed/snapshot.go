@@ -86,8 +86,7 @@ func hasherFor[K comparable]() (func(K) uint64, error) {
 // entryWriter writes the entries of one part of one snapshot.
 type entryWriter[K comparable, A any] struct {
 	*storage[K, A]
-	part snapshot.PartWriter
-	buf  []byte
+	part keyed.PartNumber
 }
 
 // windowsWriter begins the part with the contents.
@@ -96,27 +95,29 @@ func (c *core[K, T, A]) windowsWriter(s *keyed.Snapshot) (*entryWriter[K, A], er
 		Name: windowsPart, Kind: snapshot.Keyed, Version: partVersion,
 		Schemas: map[string]string{"key": c.storage.keys.Schema(), c.storage.contents.role(): c.storage.contents.schema()},
 	})
-	return &entryWriter[K, A]{storage: c.storage, part: part}, err
+	return &entryWriter[K, A]{c.storage, part}, err
 }
 
 // flagFired marks an entry of a session that has fired.
 const flagFired = 1
 
 // window writes the contents of a window, or slice, of one key.
-func (w *entryWriter[K, A]) window(of window.TimeWindow, flags byte, hash uint64, key *K, acc *A) error {
+func (w *entryWriter[K, A]) window(to *keyed.Encoder, of window.TimeWindow, flags byte, hash uint64, key *K, acc *A) error {
 	var err error
-	w.buf = append(appendWindow(w.buf[:0], of), flags)
-	if w.buf, err = w.keys.Append(w.buf, key); err != nil {
+	to.Data = append(appendWindow(to.Data, of), flags)
+	if to.Data, err = w.keys.Append(to.Data, key); err != nil {
 		return fmt.Errorf("key of window %v: %w", of, err)
 	}
-	if w.buf, err = w.contents.append(w.buf, acc); err != nil {
+	if to.Data, err = w.contents.append(to.Data, acc); err != nil {
 		return fmt.Errorf("window %v of key %v: %w", of, *key, err)
 	}
-	return w.append(hash)
+	w.end(to, hash)
+	return nil
 }
 
-func (w *entryWriter[K, A]) append(hash uint64) error {
-	return w.part.Append(keyed.KeyGroup(hash, w.maxParallelism), w.buf)
+// end ends an entry of a key with that hash.
+func (w *entryWriter[K, A]) end(to *keyed.Encoder, hash uint64) {
+	to.End(w.part, keyed.KeyGroup(hash, w.maxParallelism))
 }
 
 // appendWindow appends the bounds: the start, and the length, which wraps around for the

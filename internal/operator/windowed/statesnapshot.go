@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/lowwater/lowwater/internal/codec"
+	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/internal/snapshot"
 	"github.com/lowwater/lowwater/window"
 )
@@ -50,14 +51,16 @@ func parseString(data []byte) (s string, rest []byte, err error) {
 	return string(data[:n]), data[n:], nil
 }
 
-// stateWriter writes scopes in one snapshot.
+// stateWriter writes scopes for one side of a snapshot.
 type stateWriter struct {
-	part snapshot.PartWriter
+	part keyed.PartNumber
 	// codecs are those of the states met so far, by name and type.
 	codecs map[stateType]*stateCodec
-	// told are the fingerprints that the part has.
-	told  map[uint64]bool
-	value []byte
+	// told are the fingerprints that the part has from this side, or will have: untold
+	// are entries for it.
+	told   map[uint64]bool
+	untold [][]byte
+	value  []byte
 }
 
 type stateType struct {
@@ -70,7 +73,7 @@ type stateCodec struct {
 	fingerprint uint64
 }
 
-func newStateWriter(part snapshot.PartWriter) *stateWriter {
+func newStateWriter(part keyed.PartNumber) *stateWriter {
 	return &stateWriter{part: part, codecs: map[stateType]*stateCodec{}, told: map[uint64]bool{}}
 }
 
@@ -97,7 +100,8 @@ func (w *stateWriter) append(dst []byte, s *window.Scope) ([]byte, error) {
 func (w *stateWriter) encode(name string, v reflect.Value) (fingerprint uint64, err error) {
 	if r, ok := v.Interface().(*restoredState); ok {
 		w.value = append(w.value[:0], r.data...)
-		return r.fingerprint, w.tell(r.fingerprint, r.kind)
+		w.meet(r.fingerprint, r.kind)
+		return r.fingerprint, nil
 	}
 	c, err := w.codec(stateType{name, v.Type().Elem()})
 	if err != nil {
@@ -118,16 +122,26 @@ func (w *stateWriter) codec(t stateType) (*stateCodec, error) {
 	kind := stateKind{t.name, t.typ.String(), dynamic.Schema()}
 	c := &stateCodec{dynamic, kind.fingerprint()}
 	w.codecs[t] = c
-	return c, w.tell(c.fingerprint, kind)
+	w.meet(c.fingerprint, kind)
+	return c, nil
 }
 
-// tell writes what a fingerprint means, once.
-func (w *stateWriter) tell(fingerprint uint64, k stateKind) error {
+// meet sees to it that what a fingerprint means is told.
+func (w *stateWriter) meet(fingerprint uint64, k stateKind) {
 	if w.told[fingerprint] {
-		return nil
+		return
 	}
 	w.told[fingerprint] = true
-	return w.part.Append(0, append(binary.LittleEndian.AppendUint64(nil, fingerprint), k.entry()...))
+	w.untold = append(w.untold, append(binary.LittleEndian.AppendUint64(nil, fingerprint), k.entry()...))
+}
+
+// tell writes what new fingerprints mean. No entry must be begun.
+func (w *stateWriter) tell(to *keyed.Encoder) {
+	for _, entry := range w.untold {
+		to.Data = append(to.Data, entry...)
+		to.End(w.part, 0)
+	}
+	w.untold = w.untold[:0]
 }
 
 // restoredStates is what all restored values share.
