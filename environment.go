@@ -116,16 +116,22 @@ func WithStopTimeout(d time.Duration) Option {
 // for longest first: the job is slower then, and says so in its log and status.
 //
 // Keys and state must be types that can be stored, as with checkpoints. Windows, joins and
-// timers stay in memory (docs/state.md).
+// timers stay in memory (docs/state.md); a plan check names the operators that hold such.
+//
+// Less than 16 KiB, and a budget in a job without such functions, is a build error; a
+// directory that cannot be written to fails the start.
 func WithStateMemory(bytes int64, dir string) Option {
 	return func(e *Environment) {
-		if bytes < 0 {
-			e.fail("WithStateMemory(%d): must be 0 or more", bytes)
+		if bytes != 0 && bytes < minStateMemory {
+			e.fail("WithStateMemory(%d): must be 0, for no limit, or at least %d bytes for the whole job; 1 GiB is 1<<30", bytes, minStateMemory)
 			return
 		}
-		e.options.StateMemory, e.options.StateDir = bytes, dir
+		e.graph.StateMemory, e.options.StateDir = bytes, dir
 	}
 }
+
+// minStateMemory is below what any job needs, so that less is a mistake about the unit.
+const minStateMemory = 16 << 10
 
 // WithLogger sets where the job's warnings and errors go, and what it tells of restarts and
 // checkpoints; the default is what slog.Default returns when the environment is made.

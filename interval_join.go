@@ -115,10 +115,14 @@ func (j *IntervalJoinedStreams[K, T, U]) Process[R any](f IntervalJoinFunction[T
 	if j.exclusive.upper {
 		interval.Upper--
 	}
-	return addKeyedPair[K, T, U, R](j.pair, "Interval Join", func() operator.Operator {
+	s := addKeyedPair[K, T, U, R](j.pair, "Interval Join", func() operator.Operator {
 		return keyedop.NewIntervalJoin[K](interval, func(p *keyedop.Pair, emitter *operator.Emitter[R]) func(T, U) error {
 			ctx, out := &IntervalJoinContext{p}, &Collector[R]{element: p.Element, emitter: emitter}
 			return func(left T, right U) error { return f(ctx, left, right, out) }
 		})
 	})
+	if s.node != nil {
+		s.node.InMemory = "interval join"
+	}
+	return s
 }

@@ -152,6 +152,7 @@ func (s *KeyedStream[K, T]) SortByEventTime(late ...OutputTag[T]) *DataStream[T]
 	n := env.addNode(&graph.Node{
 		Name:          "Sort",
 		WantsConsumer: true,
+		InMemory:      "sorting",
 		EventTime:     true,
 		NewOperator:   func() operator.Operator { return keyedop.NewSorter[K, T](lateOutput) },
 	})

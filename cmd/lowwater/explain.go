@@ -56,8 +56,11 @@ func (c *explainCommand) Validate() error {
 type explained struct {
 	Job       string         `json:"job"`
 	Operators []why.Operator `json:"-"`
-	Warnings  []plan.Warning `json:"warnings"`
-	Unseen    []string       `json:"could_not_see,omitempty"`
+	// stateBytes is what keyed state may take in each subtask, by the ids of operators that
+	// have a limit.
+	stateBytes map[string]int64
+	Warnings   []plan.Warning `json:"warnings"`
+	Unseen     []string       `json:"could_not_see,omitempty"`
 }
 
 // Run explains.
@@ -120,11 +123,14 @@ func readPlan(name string) (*explained, error) {
 // explainPlan joins what the plan's own checks found with what is seen here. Where both
 // have a code for an operator, the plan's says more.
 func explainPlan(d *graph.Description) *explained {
-	e := &explained{Job: d.Job, Operators: plan.Operators(d), Warnings: []plan.Warning{}}
+	e := &explained{Job: d.Job, Operators: plan.Operators(d), Warnings: []plan.Warning{}, stateBytes: map[string]int64{}}
 	facts := plan.Facts{IntervalMillis: why.Know(d.WatermarkIntervalMillis), Splits: map[string]int{}, Where: map[string]string{}}
 	for i, o := range d.Operators {
 		id := e.Operators[i].ID
 		facts.Where[id] = o.Where
+		if o.StateMemoryBytes > 0 {
+			e.stateBytes[id] = o.StateMemoryBytes
+		}
 		if o.Source != nil && o.Source.Splits >= 0 {
 			facts.Splits[id] = o.Source.Splits
 		}
@@ -188,7 +194,11 @@ func (e *explained) write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", cmp.Or(oneLine(e.Job), "job"))
 	for _, o := range e.Operators {
-		fmt.Fprintf(&b, "  %s\n", oneLine(describeOperator(&o)))
+		line := describeOperator(&o)
+		if n := e.stateBytes[o.ID]; n > 0 {
+			line += fmt.Sprintf(", keyed state beyond %.4g MiB a subtask on disk", float64(n)/(1<<20))
+		}
+		fmt.Fprintf(&b, "  %s\n", oneLine(line))
 	}
 	if len(e.Operators) == 0 {
 		b.WriteString("  no operators\n")

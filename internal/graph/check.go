@@ -45,6 +45,9 @@ var checks = []func(*Node) *Warning{
 // Check runs all plan checks. Call it after Plan, which resolves parallelism.
 func (g *Graph) Check() []Warning {
 	var out []Warning
+	if w := outsideStateMemory(g); w != nil {
+		out = append(out, *w)
+	}
 	for _, n := range g.Nodes {
 		for _, check := range checks {
 			if w := check(n); w != nil {

@@ -34,6 +34,9 @@ type OperatorDescription struct {
 	// Watermarks describes the strategy of a source or of an operator that assigns
 	// timestamps.
 	Watermarks *WatermarkDescription `json:"watermarks,omitempty"`
+	// StateMemoryBytes is what the keyed state of each subtask may take in memory before it
+	// goes to disk, 0 for no limit.
+	StateMemoryBytes int64 `json:"state_memory_bytes,omitempty"`
 	// Window is the Go expression of a window operator's assigner.
 	Window         string `json:"window,omitempty"`
 	LatenessMillis int64  `json:"allowed_lateness_ms,omitempty"`
@@ -118,6 +121,9 @@ func DescribePlan(g *Graph, plan *Plan) *Description {
 		o := OperatorDescription{
 			ID: n.ID, Name: n.Name, UID: n.UID, Where: n.Where, Vertex: vertex[n], Parallelism: n.Parallelism, MaxParallelism: n.MaxParallelism,
 			EventTime: n.EventTime, Window: n.Assigner, LatenessMillis: n.Lateness.Milliseconds(),
+		}
+		if n.KeepsState {
+			o.StateMemoryBytes = g.StatePerSubtask()
 		}
 		for _, e := range n.Inputs {
 			o.Inputs = append(o.Inputs, InputDescription{From: e.From.ID, Input: e.Input, Ship: e.Partitioning.String(), Output: e.Output})

@@ -111,6 +111,9 @@ type Node struct {
 
 	// KeepsState is set on operators whose functions keep state by key.
 	KeepsState bool
+	// InMemory says in a word or two what an operator holds that no budget covers, empty for
+	// nothing and for windows.
+	InMemory string
 
 	// ExactlyOnce is set on sinks whose output becomes visible with checkpoints only.
 	ExactlyOnce bool
@@ -171,7 +174,10 @@ type Graph struct {
 	Name           string
 	Parallelism    int
 	MaxParallelism int
-	Nodes          []*Node
+	// StateMemory is how many bytes the state of operators with KeepsState may take in all
+	// subtasks together before it goes to disk, 0 for no limit.
+	StateMemory int64
+	Nodes       []*Node
 }
 
 // Add appends a node and numbers it.

@@ -100,7 +100,7 @@ func (g *Graph) Validate() error {
 		}
 		byUID[n.UID] = n
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, g.validateStateMemory())...)
 }
 
 // resolveParallelism gives an operator without a parallelism of its own the

@@ -174,22 +174,6 @@ func (r *run) nodes(t *runningTask, out *exchange.Outbox, inboxes map[*graph.Ver
 	return nodes
 }
 
-// stateMemory returns each subtask's part of the budget for state, 0 without one.
-func (r *run) stateMemory() int64 {
-	if r.job.options.StateMemory == 0 {
-		return 0
-	}
-	subtasks := 0
-	for _, v := range r.plan.Vertices {
-		for _, n := range v.Nodes {
-			if n.KeepsState {
-				subtasks += n.Parallelism
-			}
-		}
-	}
-	return max(r.job.options.StateMemory/int64(max(subtasks, 1)), 1)
-}
-
 func (r *run) runtime(t *runningTask, n *graph.Node, m *metric.Operator) operator.Runtime {
 	rt := operator.Runtime{
 		Node:              n.ID,
@@ -206,7 +190,7 @@ func (r *run) runtime(t *runningTask, n *graph.Node, m *metric.Operator) operato
 		Checkpointing:     r.coordinator != nil,
 	}
 	if n.KeepsState {
-		rt.StateMemory, rt.StateDir = r.stateMemory(), r.job.options.StateDir
+		rt.StateMemory, rt.StateDir = r.job.graph.StatePerSubtask(), r.job.options.StateDir
 	}
 	if n.Source != nil && n.Source.Alignment != nil {
 		rt.Alignment = operator.Alignment{

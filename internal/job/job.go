@@ -18,6 +18,7 @@ import (
 
 	"github.com/lowwater/lowwater/internal/checkpoint"
 	"github.com/lowwater/lowwater/internal/graph"
+	"github.com/lowwater/lowwater/internal/spill"
 	"github.com/lowwater/lowwater/status"
 )
 
@@ -38,11 +39,9 @@ type Options struct {
 	// AlignmentSamples is the number of samples that alignment limits are compared
 	// with (spec watermarks 6.2).
 	AlignmentSamples int
-	// StateMemory is how many bytes the keyed state of functions may take in all subtasks
-	// together before it goes to disk, 0 for no limit; StateDir is where, empty for the
+	// StateDir is where keyed state beyond the graph's StateMemory goes, empty for the
 	// system's directory for temporary files.
-	StateMemory int64
-	StateDir    string
+	StateDir string
 	// Checkpoints is nil if the job takes none.
 	Checkpoints *CheckpointOptions
 	// Restart decides what happens after a failure; nil means that the job fails.
@@ -95,6 +94,11 @@ func Start(ctx context.Context, g *graph.Graph, options Options) (*Job, error) {
 	if err := g.Validate(); err != nil {
 		return nil, err
 	}
+	if g.StateMemory > 0 {
+		if err := spill.CheckDir(options.StateDir); err != nil {
+			return nil, err
+		}
+	}
 	// The tasks outlive ctx: its end is a request to stop, not to drop everything.
 	j.ctx, j.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	r, err := j.prepare(ctx)
@@ -105,9 +109,9 @@ func Start(ctx context.Context, g *graph.Graph, options Options) (*Job, error) {
 	for _, w := range j.warnings {
 		j.log.Warn(w.Message, "code", w.Code, "operator", w.Operator, "at", w.Where, "fix", w.Fix())
 	}
-	if each := r.stateMemory(); each > 0 {
+	if each := g.StatePerSubtask(); each > 0 {
 		j.log.Info("keyed state of functions has a memory budget; what is more goes to disk, except for timers, window panes and joins",
-			"bytes", options.StateMemory, "bytesEachSubtask", each, "directory", cmp.Or(options.StateDir, os.TempDir()))
+			"bytes", g.StateMemory, "bytesEachSubtask", each, "directory", cmp.Or(options.StateDir, os.TempDir()))
 	}
 	j.started = time.Now()
 	go func() {
