@@ -357,9 +357,9 @@ var keysOf = [3]int{1, 2, 3}
 // touching the batch, and the same with a map of pointers, in turn.
 func BenchmarkValueState(b *testing.B) {
 	for _, distinct := range []int{1000, 1_000_000} {
-		in := newUpsertInput(b, distinct, max(2*distinct, 1<<17)/benchBatch*benchBatch)
+		in := newUpsertInput(b, distinct, max(2*distinct, 1<<17)/benchBatch*benchBatch, userKey)
 		boxed := map[string]*int64{}
-		turns := []turn{{"map-pointer", func(_ []uint64, keys []string) {
+		turns := []turn[string]{{"map-pointer", func(_ []uint64, keys []string) {
 			for _, k := range keys {
 				v := boxed[k]
 				if v == nil {
@@ -375,7 +375,7 @@ func BenchmarkValueState(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			turns = append(turns, turn{fmt.Sprintf("ttl=%v", ttl.After), func(hashes []uint64, keys []string) {
+			turns = append(turns, turn[string]{fmt.Sprintf("ttl=%v", ttl.After), func(hashes []uint64, keys []string) {
 				backend.Touch(hashes, keys)
 				for i, k := range keys {
 					backend.SetCurrentKey(hashes[i], k)

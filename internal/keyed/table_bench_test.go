@@ -9,19 +9,19 @@ import (
 )
 
 // upsertInput is records as they reach a keyed operator: batches with keys and
-// hashes side by side, each key a string of its own.
-type upsertInput struct {
-	keys   []string
+// hashes side by side.
+type upsertInput[K comparable] struct {
+	keys   []K
 	hashes []uint64
 }
 
-func newUpsertInput(b *testing.B, distinct, records int) upsertInput {
+func newUpsertInput[K comparable](b *testing.B, distinct, records int, key func(n int) K) upsertInput[K] {
 	b.Helper()
-	h := hasherOf[string](b)
+	h := hasherOf[K](b)
 	r := rand.New(rand.NewPCG(1, uint64(distinct)))
-	var in upsertInput
+	var in upsertInput[K]
 	for range records {
-		k := fmt.Sprintf("user%07d", r.IntN(distinct))
+		k := key(r.IntN(distinct))
 		in.keys = append(in.keys, k)
 		in.hashes = append(in.hashes, h(k))
 	}
@@ -34,14 +34,26 @@ const benchBatch = 1024
 // Go maps, key by key into a Table, and by batch into a Table. Hashing is part of
 // the maps' work and not of the tables', which get hashes with their batches. All
 // take turns in one run, so that what else the machine does meets all of them.
+//
+// Every text is a string of its own.
 func BenchmarkUpsert(b *testing.B) {
 	for _, distinct := range []int{100, 10_000, 1_000_000, 10_000_000} {
-		in := newUpsertInput(b, distinct, max(2*distinct, 1<<17)/benchBatch*benchBatch)
-		boxed, flat := map[string]*int64{}, map[string]int64{}
-		one, many := NewTable[string, int64](), NewTable[string, int64]()
+		benchmarkUpsert(b, "text", distinct, userKey)
+		benchmarkUpsert(b, "int64", distinct, func(n int) int64 { return int64(n) * 1_000_003 })
+		benchmarkUpsert(b, "long-text", distinct, func(n int) string { return fmt.Sprintf("user%07d@mail.example.org", n) })
+	}
+}
+
+func userKey(n int) string { return fmt.Sprintf("user%07d", n) }
+
+func benchmarkUpsert[K comparable](b *testing.B, kind string, distinct int, key func(n int) K) {
+	b.Run(fmt.Sprintf("%s/keys=%d", kind, distinct), func(b *testing.B) {
+		in := newUpsertInput(b, distinct, max(2*distinct, 1<<17)/benchBatch*benchBatch, key)
+		boxed, flat := map[K]*int64{}, map[K]int64{}
+		one, many := NewTable[K, int64](), NewTable[K, int64]()
 		var at [benchBatch]int32
-		turns := []turn{
-			{"map-pointer", func(_ []uint64, keys []string) {
+		ns := in.takeTurns(b, []turn[K]{
+			{"map-pointer", func(_ []uint64, keys []K) {
 				for _, k := range keys {
 					v := boxed[k]
 					if v == nil {
@@ -51,41 +63,38 @@ func BenchmarkUpsert(b *testing.B) {
 					*v++
 				}
 			}},
-			{"map-value", func(_ []uint64, keys []string) {
+			{"map-value", func(_ []uint64, keys []K) {
 				for _, k := range keys {
 					flat[k]++
 				}
 			}},
-			{"table-one", func(hashes []uint64, keys []string) {
+			{"table-one", func(hashes []uint64, keys []K) {
 				for i, k := range keys {
 					v, _ := one.Upsert(hashes[i], k)
 					*v++
 				}
 			}},
-			{"table-batch", func(hashes []uint64, keys []string) {
+			{"table-batch", func(hashes []uint64, keys []K) {
 				many.UpsertBatch(hashes, keys, at[:len(keys)])
 				for _, n := range at[:len(keys)] {
 					many.At(int(n)).Value++
 				}
 			}},
-		}
-		b.Run(fmt.Sprintf("keys=%d", distinct), func(b *testing.B) {
-			ns := in.takeTurns(b, turns)
-			b.ReportMetric(ns[0]/ns[3], "batch:map-pointer")
-			b.ReportMetric(ns[1]/ns[3], "batch:map-value")
 		})
-	}
+		b.ReportMetric(ns[0]/ns[3], "batch:map-pointer")
+		b.ReportMetric(ns[1]/ns[3], "batch:map-value")
+	})
 }
 
 // turn is one of several ways to do the same work.
-type turn struct {
+type turn[K comparable] struct {
 	name  string
-	batch func(hashes []uint64, keys []string)
+	batch func(hashes []uint64, keys []K)
 }
 
 // takeTurns lets each way do its part of the records in turn, after all of them
-// once for warming up, and returns and reports the nanoseconds a record of each.
-func (in *upsertInput) takeTurns(b *testing.B, turns []turn) []float64 {
+// once for warming up, and returns and reports the nanoseconds of CPU a record of each.
+func (in *upsertInput[K]) takeTurns(b *testing.B, turns []turn[K]) []float64 {
 	const part = 64 * benchBatch
 	for _, t := range turns {
 		in.each(0, len(in.keys), t.batch)
@@ -95,9 +104,9 @@ func (in *upsertInput) takeTurns(b *testing.B, turns []turn) []float64 {
 	b.ReportAllocs()
 	for b.Loop() {
 		for i, t := range turns {
-			start := time.Now()
+			start := cpuTime()
 			in.each(from, part, t.batch)
-			ns[i] += float64(time.Since(start))
+			ns[i] += float64(cpuTime() - start)
 		}
 		from = (from + part) % len(in.keys)
 		records += part
@@ -112,7 +121,7 @@ func (in *upsertInput) takeTurns(b *testing.B, turns []turn) []float64 {
 
 // each passes n records on in batches, starting at number from and again from
 // the first when they run out.
-func (in *upsertInput) each(from, n int, batch func(hashes []uint64, keys []string)) {
+func (in *upsertInput[K]) each(from, n int, batch func(hashes []uint64, keys []K)) {
 	for ; n > 0; n -= benchBatch {
 		batch(in.hashes[from:from+benchBatch], in.keys[from:from+benchBatch])
 		if from += benchBatch; from == len(in.keys) {
