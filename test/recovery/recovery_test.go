@@ -60,7 +60,7 @@ type trial struct {
 }
 
 // seen counts what happened, so that a test that tests nothing is noticed.
-type seen struct{ faults, restores, cancels, stops, savepoints, checkpoints, unaligned, overtaken atomic.Int64 }
+type seen struct{ faults, restores, cancels, stops, savepoints, checkpoints, unaligned, overtaken, incremental atomic.Int64 }
 
 func newTrial(seed uint64) *trial {
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -224,6 +224,9 @@ func (t *trial) look(j *lowwater.Job) {
 	t.seen.restores.Add(records.Restored)
 	t.seen.checkpoints.Add(records.Completed)
 	for _, c := range records.History {
+		if c.WrittenBytes < c.StateBytes {
+			t.seen.incremental.Add(1)
+		}
 		for _, v := range c.Vertices {
 			for _, s := range v.Subtasks {
 				if s.Unaligned {

@@ -18,9 +18,10 @@ import (
 	"github.com/lowwater/lowwater/state"
 )
 
-// A job whose state is ten times larger than its memory budget gives what it must,
-// whatever happens to it.
+// A job whose state is ten times larger than its memory budget, and whose checkpoints refer to
+// files of earlier ones, gives what it must, whatever happens to it.
 func TestInterruptionsDoNotShowWithSpilledState(t *testing.T) {
+	incremental, restores := int64(0), int64(0)
 	for i := range uint64(max(*seeds/30, 1)) {
 		seed := *first + i + 1<<20 // stores of their own
 		dir := t.TempDir()
@@ -39,6 +40,8 @@ func TestInterruptionsDoNotShowWithSpilledState(t *testing.T) {
 				if warned.n.Load() == 0 {
 					t.Error("no state was spilled")
 				}
+				incremental += trial.seen.incremental.Load()
+				restores += trial.seen.restores.Load()
 				want, cells := trial.allTotals()
 				if cells*cellBytes < 10*stateMemory {
 					t.Errorf("%d cells are not ten times more than the budget", cells)
@@ -49,6 +52,10 @@ func TestInterruptionsDoNotShowWithSpilledState(t *testing.T) {
 				}
 			})
 		})
+	}
+	t.Logf("%d checkpoints referred to files of earlier ones, %d restores", incremental, restores)
+	if incremental == 0 || restores == 0 {
+		t.Error("that is too few")
 	}
 }
 
