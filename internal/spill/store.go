@@ -105,6 +105,8 @@ func (o *Options) pebble(lock *pebble.Lock) *pebble.Options {
 		MemTableSize: memTableBytes, MemTableStopWritesThreshold: maxMemTables, CacheSize: cacheBytes,
 		MaxManifestFileSize: manifestBytes,
 		// Blocks by column: a look-up in them is cheaper than in the older format, the default.
+		// That is also written with a pool of channels that all stores of the process share,
+		// which must not be carried from one bubble of testing/synctest to another.
 		FormatMajorVersion: pebble.FormatColumnarBlocks,
 		Logger:             logger{o.Logger},
 	}
