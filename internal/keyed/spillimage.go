@@ -11,6 +11,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/lowwater/lowwater/internal/codec"
 	"github.com/lowwater/lowwater/internal/snapshot"
@@ -38,6 +39,9 @@ type diskImage struct {
 	Tables []diskTable
 	Files  []diskFile
 }
+
+// diskImages encodes them. It is made once: that takes a millisecond.
+var diskImages = sync.OnceValues(codec.For[diskImage])
 
 // diskState is a state that has cells in the store.
 type diskState struct {
@@ -77,7 +81,7 @@ func (b *Backend[K]) snapshotImage(s *Snapshot) error {
 	if len(m.States) == 0 {
 		return nil
 	}
-	record, err := codec.For[diskImage]()
+	record, err := diskImages()
 	if err != nil {
 		return err
 	}
@@ -198,7 +202,7 @@ func (b *Backend[K]) RestoreSpilled() error {
 		return fmt.Errorf("part %q has version %d, this program knows version %d: restore with the program that wrote it, or a later one",
 			spilledPart, v, spilledPartVersion)
 	}
-	record, err := codec.For[diskImage]()
+	record, err := diskImages()
 	if err != nil {
 		return err
 	}
