@@ -34,7 +34,8 @@ type inspectCommand struct {
 // Help is what `lowwater checkpoint inspect --help` adds.
 func (*inspectCommand) Help() string {
 	return `Shows the operators with their parts: entries, key groups, sizes before compression,
-the Avro schemas of keys and values, and where sources stood.
+the Avro schemas of keys and values, and where sources stood. State on disk is in shared
+files, which several checkpoints refer to: how many, how large, and how much of them is new.
 
     lowwater checkpoint inspect /var/lib/orders/chk-42
     lowwater checkpoint inspect --verify /var/lib/orders/chk-42
@@ -72,9 +73,10 @@ func showCheckpoint(out io.Writer, cp *checkpoint.Checkpoint) {
 	fmt.Fprintf(out, "%v %d of job %q, written by lowwater %s\n", m.Kind, m.ID, m.Job, m.Version)
 	fmt.Fprintln(out, cp.Path())
 	fmt.Fprintf(out, "completed %s, %v after it was triggered\n", m.Completed.UTC().Format(time.RFC3339), m.Completed.Sub(m.Triggered).Round(time.Millisecond))
-	stored, shared, sharedSize := int64(0), map[string]bool{}, int64(0)
+	stored, shared, sharedSize, sharedNew := int64(0), map[string]bool{}, int64(0), int64(0)
 	for _, s := range m.Segments {
 		stored += s.Size
+		sharedNew += s.NewShared
 		for _, ref := range s.Shared {
 			if !shared[ref.Name] {
 				shared[ref.Name] = true
@@ -84,7 +86,7 @@ func showCheckpoint(out io.Writer, cp *checkpoint.Checkpoint) {
 	}
 	fmt.Fprintf(out, "%d segments with %d bytes", len(m.Segments), stored)
 	if len(shared) > 0 {
-		fmt.Fprintf(out, ", %d shared files with %d bytes", len(shared), sharedSize)
+		fmt.Fprintf(out, ", %d shared files with %d bytes, of which %d are new in this checkpoint", len(shared), sharedSize, sharedNew)
 	}
 	fmt.Fprintln(out)
 }

@@ -7,9 +7,11 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -30,6 +32,7 @@ var (
 	checkpoints = flag.String("checkpoints", "", "`directory` of the checkpoints")
 	parallelism = flag.Int("parallelism", 2, "`number` of subtasks")
 	interval    = flag.Duration("interval", time.Second, "`time` between checkpoints")
+	memory      = flag.Int64("memory", 16<<10, "`bytes` of memory for keyed state; what is more goes to disk, and into checkpoints incrementally")
 )
 
 func main() {
@@ -44,7 +47,7 @@ func main() {
 
 func run(ctx context.Context) error {
 	env := lowwater.NewEnvironment(
-		lowwater.WithParallelism(*parallelism), lowwater.WithMaxParallelism(32),
+		lowwater.WithParallelism(*parallelism), lowwater.WithMaxParallelism(32), lowwater.WithStateMemory(*memory, ""),
 		lowwater.WithCheckpoints(*checkpoints, *interval,
 			lowwater.ResumeLatest(), lowwater.CommitOneCheckpointLater(),
 			lowwater.AlignedCheckpointTimeout(300*time.Millisecond), lowwater.CheckpointTimeout(20*time.Second),
@@ -73,17 +76,25 @@ func run(ctx context.Context) error {
 	return env.Execute(ctx, "chaos")
 }
 
-// counter counts per window as the window does, with a map and a timer.
+// counter counts per window as the window does, with a map and a timer. Its ballast makes the
+// state of all keys larger than its memory.
 type counter struct {
-	counts state.MapState[int64, int64]
+	counts  state.MapState[int64, int64]
+	ballast state.ValueState[string]
 }
 
 func (c *counter) Open(ctx *lowwater.OpenContext[string]) error {
 	c.counts = ctx.Map(state.Map[int64, int64]("counts"))
+	c.ballast = ctx.Value(state.Value[string]("ballast"))
 	return nil
 }
 
 func (c *counter) ProcessElement(ctx *lowwater.KeyedContext[string], e input.Event, _ *lowwater.Collector[string]) error {
+	ballast := strings.Repeat(e.Key, 200)
+	if kept, ok := c.ballast.Get(); ok && kept != ballast {
+		return fmt.Errorf("the ballast of key %q is that of another", e.Key)
+	}
+	c.ballast.Set(ballast)
 	start := e.At - e.At%input.WindowMillis
 	n, _ := c.counts.Get(start)
 	c.counts.Put(start, n+1)
