@@ -26,10 +26,21 @@ func put(t rapid.TB, s *Store, key, value string) {
 	}
 }
 
-// get returns the value of a key, "" if it has none.
+// get returns the value of a key, "" if it has none, as Get and a cursor find it.
 func get(t rapid.TB, s *Store, key string) (value string) {
 	t.Helper()
 	if _, err := s.Get([]byte(key), func(v []byte) error { value = string(v); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.Cursor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	also, _, err := c.Get([]byte(key))
+	if string(also) != value || err != nil {
+		t.Fatalf("%s: %q and %q, %v", key, value, also, err)
+	}
+	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return value
