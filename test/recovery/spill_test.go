@@ -54,7 +54,7 @@ func TestInterruptionsDoNotShowWithSpilledState(t *testing.T) {
 		})
 	}
 	t.Logf("%d checkpoints referred to files of earlier ones, %d restores", incremental, restores)
-	if incremental == 0 || restores == 0 {
+	if *seeds >= 120 && (incremental == 0 || restores == 0) {
 		t.Error("that is too few")
 	}
 }
