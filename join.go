@@ -204,6 +204,7 @@ func addPairs[K comparable, T, U, R any](p pair[K, T, U], name string, f CoGroup
 	}
 	n := windowNode(spec, name)
 	n.NewOperator = func() operator.Operator { return windowed.Process(spec, windowFunction(splitPairs(f))) }
+	n.KeepsState = err == nil && windowed.Spills(n.NewOperator())
 	if p.right == nil {
 		return &DataStream[R]{env: p.env}
 	}

@@ -227,6 +227,7 @@ func addWindow[K comparable, T, R any](w *WindowedStream[K, T], function string,
 	}
 	n := windowNode(spec, function)
 	n.NewOperator = func() operator.Operator { return make(spec) }
+	n.KeepsState = err == nil && windowed.Spills(n.NewOperator())
 	n.Single = w.all
 	env := w.keyed.stream.env
 	env.addNode(n)

@@ -6,9 +6,10 @@ package window
 //
 // One Aggregator value serves all keys and windows of all subtasks: it must not
 // have state of its own. It must give the same result however the records of a
-// window are split into accumulators and merged: sessions merge, and sliding and
+// window are split into accumulators and merged: sessions merge, sliding and
 // cumulating windows share the accumulators of the slices of time that they have
-// in common. So an overlapping window sees its records slice by slice, and within
+// in common, and windows for which a memory budget has no room go to disk in several
+// accumulators of a key, which are merged in the order of their records' arrival. So an overlapping window sees its records slice by slice, and within
 // a slice in the order of arrival. An aggregation that depends on the order of
 // arrival, such as "the last value", says so by ArrivalOrdered.
 type Aggregator[T, A, R any] interface {
@@ -28,7 +29,8 @@ type Aggregator[T, A, R any] interface {
 
 // ArrivalOrdered is implemented by aggregators whose result depends on the order in
 // which records arrive. Overlapping windows then fold each record into every
-// window it is in, at a cost per record and window.
+// window it is in, at a cost per record and window, and windows stay in memory whatever
+// the budget.
 type ArrivalOrdered interface {
 	// ArrivalOrdered does nothing; that an aggregator has it is what counts.
 	ArrivalOrdered()

@@ -109,7 +109,8 @@ type Node struct {
 	// on all but sinks.
 	WantsConsumer bool
 
-	// KeepsState is set on operators whose functions keep state by key.
+	// KeepsState is set on operators that keep state by key of which memory need not hold
+	// all: functions' state, and windows that do not overlap or merge.
 	KeepsState bool
 	// InMemory says in a word or two what an operator holds that no budget covers, empty for
 	// nothing and for windows.

@@ -31,8 +31,8 @@ func (g *Graph) validateStateMemory() error {
 			return nil
 		}
 	}
-	return errors.New("WithStateMemory: no operator of the job keeps state that the budget is for, that of functions of keyed streams and of rolling aggregations: " +
-		"leave it out; windows, joins, sorting and timers stay in memory")
+	return errors.New("WithStateMemory: no operator of the job keeps state that the budget is for, that of functions of keyed streams, of rolling aggregations and of windows that do not overlap or merge: " +
+		"leave it out; other windows, interval joins, sorting and timers stay in memory")
 }
 
 // outsideStateMemory names what holds state that the budget does not cover.
@@ -44,7 +44,7 @@ func outsideStateMemory(g *Graph) *Warning {
 	var all []string
 	for _, n := range g.Nodes {
 		what := n.InMemory
-		if n.Assigner != "" {
+		if n.Assigner != "" && !n.KeepsState {
 			what = "windows"
 		}
 		if what == "" {

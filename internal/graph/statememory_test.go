@@ -14,7 +14,7 @@ func TestStateMemory(t *testing.T) {
 		t.Errorf("a budget for nothing: %v", err)
 	}
 	g.Add(&Node{Name: "a", Parallelism: 3, KeepsState: true})
-	g.Add(&Node{Name: "b", Parallelism: 1, KeepsState: true})
+	g.Add(&Node{Name: "b", Parallelism: 1, KeepsState: true, Assigner: "window.Tumbling(1s)"}) // which is not outside
 	window := g.Add(&Node{Name: "w", Parallelism: 1, Assigner: "window.Tumbling(1s)"})
 	if err := g.validateStateMemory(); err != nil {
 		t.Error(err)

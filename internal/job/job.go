@@ -110,7 +110,7 @@ func Start(ctx context.Context, g *graph.Graph, options Options) (*Job, error) {
 		j.log.Warn(w.Message, "code", w.Code, "operator", w.Operator, "at", w.Where, "fix", w.Fix())
 	}
 	if each := g.StatePerSubtask(); each > 0 {
-		j.log.Info("keyed state of functions has a memory budget; what is more goes to disk, except for timers, window panes and joins",
+		j.log.Info("keyed state has a memory budget; what is more goes to disk, except for timers, interval joins, and windows that overlap or merge",
 			"bytes", g.StateMemory, "bytesEachSubtask", each, "directory", cmp.Or(options.StateDir, os.TempDir()))
 	}
 	j.started = time.Now()

@@ -144,6 +144,15 @@ func (t *Table[K, V]) Get(hash uint64, key K) *V {
 	return &e.Value
 }
 
+// Index returns the number of a key's entry, -1 if it has none.
+func (t *Table[K, V]) Index(hash uint64, key K) int {
+	i, e := t.find(hash, key)
+	if e == nil {
+		return -1
+	}
+	return int(i)
+}
+
 // Upsert returns the value of a key, which is the zero value if it was created.
 // The pointer is valid until the next insertion, deletion or snapshot.
 func (t *Table[K, V]) Upsert(hash uint64, key K) (v *V, created bool) {
@@ -185,6 +194,14 @@ func (t *Table[K, V]) DeleteAt(i int) {
 	}
 	*moved = Entry[K, V]{}
 	t.len--
+}
+
+// Trim gives up memory that entries do not need any more, but for a block and the index.
+func (t *Table[K, V]) Trim() {
+	if needed := t.len>>t.blockShift + 2; needed < len(t.blocks) {
+		clear(t.blocks[needed:])
+		t.blocks = t.blocks[:needed]
+	}
 }
 
 // Reset removes all entries and keeps the memory, unless a snapshot is being written,

@@ -280,3 +280,32 @@ func TestTableDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations a round", n)
 	}
 }
+
+// What is trimmed away was not needed, and comes back when it is.
+func TestTrim(t *testing.T) {
+	table, hash := NewTable[int, int](), hasherOf[int](t)
+	fill := func(from, to int) {
+		for i := from; i < to; i++ {
+			v, _ := table.Upsert(hash(i), i)
+			*v = i
+		}
+	}
+	const n = 3 << maxBlockShift
+	fill(0, n)
+	for i := n - 1; i >= 10; i-- {
+		table.DeleteAt(i)
+	}
+	table.Trim()
+	if got := len(table.blocks); got != 2 {
+		t.Errorf("%d blocks for 10 entries, want 2", got)
+	}
+	fill(10, n)
+	for i := range n {
+		if at := table.Index(hash(i), i); at < 0 || table.At(at).Value != i {
+			t.Fatalf("key %d is entry %d", i, at)
+		}
+	}
+	if at := table.Index(hash(n), n); at != -1 {
+		t.Errorf("a key that is not there is entry %d", at)
+	}
+}

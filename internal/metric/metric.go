@@ -73,17 +73,19 @@ type Operator struct {
 	drops   map[string]*Sampled
 }
 
-// State is the numbers of an operator's keyed state in one subtask. They are kept if there
-// is a memory budget.
+// State is the numbers of an operator's keyed state, or windows, in one subtask. They are
+// kept if there is a memory budget.
 type State struct {
 	// BudgetBytes is the subtask's part of the budget, 0 without one.
 	BudgetBytes Gauge
 	// MemoryBytes is about what it takes in memory, SpilledEntries how many cells, of one
-	// key in one state, are on disk, and DiskBytes what the files there take.
+	// key in one state, or runs, of one key in one window, are on disk, and DiskBytes what
+	// the files there take.
 	MemoryBytes    Gauge
 	SpilledEntries Gauge
 	DiskBytes      Gauge
-	// SpillReads are the cells looked for on disk, SpillWrites those written to it.
+	// SpillReads are the cells looked for on disk and the runs read, SpillWrites those
+	// written to it.
 	SpillReads  Counter
 	SpillWrites Counter
 }

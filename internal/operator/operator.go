@@ -152,8 +152,8 @@ type Runtime struct {
 	// operator's own goroutines: any may call it, and it waits while the subtask's
 	// mailbox is full. It reports false if ctx or the subtask ended before.
 	Post func(ctx context.Context, f func() error) bool
-	// StateMemory is how many bytes the keyed state of functions may take before it
-	// goes to disk, 0 for no limit; StateDir is where, empty for the system's directory.
+	// StateMemory is how many bytes the keyed state of functions, or the contents of windows
+	// that can be spilled, may take before it goes to disk, 0 for no limit; StateDir is where, empty for the system's directory.
 	StateMemory int64
 	StateDir    string
 	// Checkpointing says that barriers will come.

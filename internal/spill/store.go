@@ -68,6 +68,9 @@ type Options struct {
 	Logger *slog.Logger
 	// FS is the file system, nil for the machine's.
 	FS vfs.FS
+	// Runs says that entries are written many at a time and sorted, read in their order and
+	// removed by prefix; and hardly ever looked up one by one.
+	Runs bool
 }
 
 // Open makes an empty store and removes what dead processes left beside it.
@@ -109,6 +112,10 @@ func (o *Options) pebble(lock *pebble.Lock) *pebble.Options {
 		// which must not be carried from one bubble of testing/synctest to another.
 		FormatMajorVersion: pebble.FormatColumnarBlocks,
 		Logger:             logger{o.Logger},
+	}
+	if o.Runs {
+		o.forRuns(options)
+		return options
 	}
 	for i := range options.Levels { // a look-up asks every level, most of them in vain
 		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)

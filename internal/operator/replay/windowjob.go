@@ -62,12 +62,15 @@ func (j *windowJob) open(from []snapshot.Reader) error {
 			return err
 		}
 		s := &windowSubtask{op: op, metrics: metric.NewOperator("windows", "")}
-		err = op.Open(&operator.Runtime{
+		rt := operator.Runtime{
 			Name: "windows", Subtask: i, Parallelism: len(from), MaxParallelism: maxParallelism, Context: context.Background(),
 			Logger: slog.New(slog.DiscardHandler), Metrics: s.metrics, Timers: j.clock, Splits: &operator.SplitRegistry{},
 			Checkpointing: true, Restored: r,
-		}, s)
-		if err != nil {
+		}
+		if j.path == Spilled {
+			rt.StateMemory = memory
+		}
+		if err := op.Open(&rt, s); err != nil {
 			return err
 		}
 		j.subtasks = append(j.subtasks, s)

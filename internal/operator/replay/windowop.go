@@ -16,15 +16,30 @@ const (
 	// Fast is the operator that the engine chooses: one of the fast ones where the case
 	// allows it.
 	Fast Path = "fast"
+	// Spilled is the fast operator with next to no memory, for windows that spill.
+	Spilled Path = "spilled"
 	// General is the general operator, which can do everything.
 	General Path = "general"
 )
+
+// memory is Spilled's budget in bytes, which a few keys exceed.
+const memory = 100
 
 // HasFastPath reports whether a fast operator can answer: a default trigger, no
 // evictor, windows by time alone, a function without state, and no snapshots.
 func (c Case) HasFastPath() bool {
 	restores := slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Do == "checkpoint_restore" })
 	return c.Op.Assigner.ByTime() && c.Op.Trigger == nil && c.Op.Evictor == nil && c.Op.Function != "context" && !restores
+}
+
+// Spills reports whether Spilled can answer: the fast operator spills, and results of a
+// window are compared without order.
+func (c Case) Spills() bool {
+	if !c.HasFastPath() {
+		return false
+	}
+	op, err := c.Op.build(Fast, new(triggerLog))
+	return err == nil && windowed.Spills(op)
 }
 
 // AnswerWindowOperator runs a case of kind window_operator and returns it with what came

@@ -49,6 +49,20 @@ func TestConformanceWindowOperator(t *testing.T) {
 	}
 }
 
+// Cases of windows that spill give the same with next to no memory.
+func TestConformanceSpilled(t *testing.T) {
+	ran := 0
+	for _, c := range vectors(t) {
+		if c.Spills() {
+			ran++
+			conform(t, c, replay.Spilled)
+		}
+	}
+	if t.Logf("%d cases ran", ran); ran == 0 {
+		t.Error("no case ran")
+	}
+}
+
 // All cases run on the general operator.
 func TestConformanceGeneralWindowOperator(t *testing.T) {
 	for _, c := range vectors(t) {
@@ -65,6 +79,9 @@ func TestConformanceWithCheckpoints(t *testing.T) {
 		paths := []replay.Path{replay.General}
 		if c.HasFastPath() {
 			paths = append(paths, replay.Fast)
+		}
+		if c.Spills() {
+			paths = append(paths, replay.Spilled)
 		}
 		for _, path := range paths {
 			for round := range uint64(10) {

@@ -43,7 +43,7 @@ type core[K comparable, T, A any] struct {
 	windows []window.TimeWindow
 
 	// description is the assigner's before it was pinned. storage is nil unless there are
-	// checkpoints.
+	// checkpoints or a budget for memory.
 	description string
 	storage     *storage[K, A]
 

@@ -28,10 +28,22 @@ type fleet struct {
 	hash      func(string) uint64
 	watermark int64
 	now       int64
+	// memory, if it is set, returns the budget of the next subtask that is opened, and dir is
+	// for what is more.
+	memory func() int64
+	dir    string
 }
 
 func newFleet(t testing.TB, build func() operator.Operator) *fleet {
-	f := &fleet{build: build, hash: hasher(t), watermark: math.MinInt64}
+	return newFleetWith(t, build, nil)
+}
+
+// newFleetWith returns a fleet with budgets for memory.
+func newFleetWith(t testing.TB, build func() operator.Operator, memory func() int64) *fleet {
+	f := &fleet{build: build, hash: hasher(t), watermark: math.MinInt64, memory: memory}
+	if memory != nil {
+		f.dir = t.TempDir()
+	}
 	must(t, f.open([]snapshot.Reader{nil}))
 	t.Cleanup(func() { f.close(t) })
 	return f
@@ -49,6 +61,9 @@ func (f *fleet) open(from []snapshot.Reader) error {
 			rt.Subtask, rt.Parallelism, rt.MaxParallelism, rt.Checkpointing = i, len(from), maxParallelism, true
 			if r != nil {
 				rt.Restored = r
+			}
+			if f.memory != nil {
+				rt.StateMemory, rt.StateDir = f.memory(), f.dir
 			}
 		}
 		if err := h.op.Open(h.runtime(), h.out); err != nil {
@@ -180,28 +195,34 @@ func TestRestartsDoNotMatter(t *testing.T) {
 				sorted := name == "aggregates" || s.assigner.Merging()
 				whole := openHarness(t, build(s.options()))
 				f := newFleet(t, func() operator.Operator { return build(s.options()) })
-				var ahead [][]string
-				for i, step := range s.steps {
-					if rapid.IntRange(0, 4).Draw(r, "failure if 0") == 0 {
-						ahead = f.failOver(t, r, s.steps[i:], sorted)
-					}
-					want, wantLate := whole.apply(r, step, sorted, 1024)
-					slices.Sort(want)
-					slices.Sort(wantLate)
-					want = append(want, wantLate...)
-					got, gotLate := f.apply(r, step, sorted)
-					got = append(got, gotLate...)
-					if diff := cmp.Diff(want, got); diff != "" {
-						r.Fatalf("step %d of %v, lateness %d (-uninterrupted +restarted):\n%s", i, s.assigner, s.lateness, diff)
-					}
-					if len(ahead) > 0 {
-						if diff := cmp.Diff(ahead[0], got); diff != "" {
-							r.Fatalf("step %d of %v, lateness %d (-before the failure +after):\n%s", i, s.assigner, s.lateness, diff)
-						}
-						ahead = ahead[1:]
-					}
-				}
+				restartsDoNotMatter(t, r, s, whole, f, sorted)
 			})
 		})
+	}
+}
+
+// restartsDoNotMatter runs a scenario on an operator that is never interrupted and on a
+// fleet that is now and then.
+func restartsDoNotMatter(t testing.TB, r *rapid.T, s scenario, whole *harness, f *fleet, sorted bool) {
+	var ahead [][]string
+	for i, step := range s.steps {
+		if rapid.IntRange(0, 4).Draw(r, "failure if 0") == 0 {
+			ahead = f.failOver(t, r, s.steps[i:], sorted)
+		}
+		want, wantLate := whole.apply(r, step, sorted, 1024)
+		slices.Sort(want)
+		slices.Sort(wantLate)
+		want = append(want, wantLate...)
+		got, gotLate := f.apply(r, step, sorted)
+		got = append(got, gotLate...)
+		if diff := cmp.Diff(want, got); diff != "" {
+			r.Fatalf("step %d of %v, lateness %d (-uninterrupted +restarted):\n%s", i, s.assigner, s.lateness, diff)
+		}
+		if len(ahead) > 0 {
+			if diff := cmp.Diff(ahead[0], got); diff != "" {
+				r.Fatalf("step %d of %v, lateness %d (-before the failure +after):\n%s", i, s.assigner, s.lateness, diff)
+			}
+			ahead = ahead[1:]
+		}
 	}
 }

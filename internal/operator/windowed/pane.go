@@ -14,6 +14,8 @@ type pane[K comparable, A any] struct {
 	max    int64
 	// peak is the largest number of keys that the table had room for.
 	peak int
+	// spilled is used if there is a budget for memory.
+	spilled spilledPane
 }
 
 // panePool keeps panes with their tables for reuse, so that windows that follow
@@ -62,6 +64,7 @@ func (p *panePool[K, A]) put(pane *pane[K, A]) {
 		return
 	}
 	pane.keys.Reset()
+	pane.spilled = spilledPane{}
 	p.free = append(p.free, pane)
 	p.kept += pane.peak
 }

@@ -1,6 +1,7 @@
 package windowed
 
 import (
+	"errors"
 	"math"
 	"sort"
 
@@ -20,6 +21,8 @@ type panes[K comparable, T, A any] struct {
 	pool panePool[K, A]
 
 	router router[K, T, A]
+	// spilled is nil unless there is a budget for memory.
+	spilled *spilling[K, T, A]
 }
 
 func (o *panes[K, T, A]) Open(rt *operator.Runtime, out operator.Output) error {
@@ -28,7 +31,10 @@ func (o *panes[K, T, A]) Open(rt *operator.Runtime, out operator.Output) error {
 	if err := o.open(rt, out, o.onClock, o.onSilence); err != nil {
 		return err
 	}
-	if err := o.openStorage(codecOf(o.fold)); err != nil || rt.Restored == nil {
+	if err := o.openStorage(codecOf(o.fold)); err != nil {
+		return err
+	}
+	if err := o.openSpilling(); err != nil || rt.Restored == nil {
 		return err
 	}
 	return o.restore()
@@ -51,23 +57,43 @@ func (o *panes[K, T, A]) Snapshot(w snapshot.Writer) error {
 		})
 	}
 	s.Start()
-	return nil
+	if o.spilled == nil {
+		return nil
+	}
+	return o.snapshotRuns(w)
 }
 
 func (o *panes[K, T, A]) restore() error {
 	if _, err := o.restoreTimes(kindPanes); err != nil {
 		return err
 	}
-	err := o.restoreWindows(func(e *entry[K, A]) error {
-		acc, _ := o.pane(e.window).keys.Upsert(e.hash, e.key)
-		*acc = e.acc
-		return nil
-	})
+	err := o.restoreWindows(runsPart, o.restoreEntry)
+	if err == nil {
+		err = o.restoreWindows(windowsPart, o.restoreEntry)
+	}
+	if err == nil && o.spilled != nil {
+		err = o.spilled.settle(o.live)
+	}
 	if err == nil && len(o.live) > 0 {
 		o.silence.heard()
 		o.setAlarm()
 	}
 	return err
+}
+
+// restoreEntry adds an entry of an earlier run to what was restored of its key and window.
+func (o *panes[K, T, A]) restoreEntry(e *entry[K, A]) error {
+	p := o.pane(e.window)
+	acc, created := p.keys.Upsert(e.hash, e.key)
+	if created {
+		*acc = e.acc
+	} else {
+		*acc = o.fold.Merge(*acc, e.acc)
+	}
+	if o.spilled == nil {
+		return nil
+	}
+	return o.spilled.restored(p, &e.acc, o.live)
 }
 
 func (o *panes[K, T, A]) Process(_ int, p exchange.Payload) error {
@@ -88,6 +114,9 @@ func (o *panes[K, T, A]) Process(_ int, p exchange.Payload) error {
 		err = o.router.route(b, o)
 	}
 	b.Release()
+	if err == nil && o.spilled != nil {
+		err = o.spilled.settle(o.live)
+	}
 	if err != nil {
 		return err
 	}
@@ -153,6 +182,11 @@ func (o *panes[K, T, A]) addSingly(b *keyedBatch[K, T], i int) error {
 		o.router.add([]*pane[K, A]{p}, b.Hashes[i:i+1], b.Keys[i:i+1], b.Values[i:i+1])
 		if o.eventTime && maxTimestamp <= o.watermark {
 			acc := p.keys.Get(b.Hashes[i], b.Keys[i])
+			if o.spilled != nil {
+				if err := o.spilled.bringBack(p, b.Hashes[i], b.Keys[i], acc); err != nil {
+					return err
+				}
+			}
 			if err := o.emit(b.Keys[i], w, window.Late, acc); err != nil {
 				return err
 			}
@@ -224,8 +258,7 @@ func (o *panes[K, T, A]) fireDue(from, to int64) error {
 	for n < len(o.live) && o.expired(o.live[n].max) {
 		n++
 	}
-	o.drop(n)
-	return nil
+	return o.drop(n)
 }
 
 // onClock fires the processing-time windows that are over.
@@ -234,7 +267,9 @@ func (o *panes[K, T, A]) onClock(now int64) error {
 	if err := o.fire(o.live[:n]); err != nil {
 		return err
 	}
-	o.drop(n)
+	if err := o.drop(n); err != nil {
+		return err
+	}
 	o.setAlarm()
 	return o.flush()
 }
@@ -247,6 +282,12 @@ func (o *panes[K, T, A]) endedBy(t int64) int {
 // fire emits every key of every pane.
 func (o *panes[K, T, A]) fire(due []*pane[K, A]) error {
 	for _, p := range due {
+		if p.spilled.onDisk > 0 {
+			if err := o.fireSpilled(p); err != nil {
+				return err
+			}
+			continue
+		}
 		for e := range p.keys.All() {
 			if err := o.emit(e.Key, p.window, o.onTime(), &e.Value); err != nil {
 				return err
@@ -257,13 +298,25 @@ func (o *panes[K, T, A]) fire(due []*pane[K, A]) error {
 }
 
 // drop forgets the first n panes.
-func (o *panes[K, T, A]) drop(n int) {
+func (o *panes[K, T, A]) drop(n int) error {
 	for _, p := range o.live[:n] {
+		if p.spilled.onDisk > 0 {
+			if err := o.spilled.drop(p); err != nil {
+				return err
+			}
+		}
 		o.pool.put(p)
 	}
 	rest := copy(o.live, o.live[n:])
 	clear(o.live[rest:])
 	o.live = o.live[:rest]
+	if o.spilled == nil {
+		return nil
+	}
+	return o.spilled.settle(o.live)
 }
 
 func (o *panes[K, T, A]) Finish() error { return o.lost(len(o.live)) }
+
+// Close implements operator.Operator.
+func (o *panes[K, T, A]) Close() error { return errors.Join(o.core.Close(), o.spilled.close()) }

@@ -182,6 +182,7 @@ func (r *router[K, T, A]) add(panes []*pane[K, A], hashes []uint64, keys []K, va
 	for _, p := range panes {
 		created := int32(p.keys.Len())
 		p.keys.UpsertBatch(hashes, keys, entries)
+		p.spilled.records += len(keys)
 		for i, n := range entries {
 			acc := &p.keys.At(int(n)).Value
 			if n == created {

@@ -49,7 +49,7 @@ func (o *sessions[K, T, A]) restore() error {
 	if _, err := o.restoreTimes(kindSessions); err != nil {
 		return err
 	}
-	err := o.restoreWindows(func(e *entry[K, A]) error {
+	err := o.restoreWindows(windowsPart, func(e *entry[K, A]) error {
 		at, _ := o.keys.Upsert(e.hash, e.key)
 		for *at != nil && (*at).window.Start < e.window.Start {
 			at = &(*at).next

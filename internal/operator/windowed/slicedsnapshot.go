@@ -40,7 +40,7 @@ func (o *sliced[K, T, A]) restore() error {
 	} else {
 		o.done = o.watermark
 	}
-	err = o.restoreWindows(func(e *entry[K, A]) error {
+	err = o.restoreWindows(windowsPart, func(e *entry[K, A]) error {
 		number := o.layout.slice(e.window.Start)
 		if o.layout.span(number) != e.window {
 			return fmt.Errorf("%v is no slice of %s", e.window, o.description)

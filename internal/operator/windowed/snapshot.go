@@ -20,6 +20,7 @@ import (
 //	ended     union   up to when windows have ended in each subtask
 //	windows   keyed   the contents, an entry per key and window (slice, session), or
 //	                  per key in the general operator
+//	runs      keyed   what of them was on disk, if anything; see spilling
 //	states    union   what the fingerprints in the entries of the general operator mean
 //	timers-event, timers-clock
 //	          keyed   its timers
@@ -29,7 +30,10 @@ const (
 	// their time.
 	EndedPart   = "ended"
 	windowsPart = "windows"
-	statesPart  = "states"
+	// runsPart has its entries in the format of windowsPart. Those of a key and window are in
+	// the order in which their records arrived, before those of the entry in windowsPart.
+	runsPart   = "runs"
+	statesPart = "states"
 
 	partVersion = 1
 )
@@ -51,11 +55,11 @@ type storage[K comparable, A any] struct {
 	maxParallelism int
 }
 
-// openStorage prepares for checkpoints, if there are any; err says that there is no codec
+// openStorage prepares for checkpoints and a budget for memory, if there are any; err says that there is no codec
 // of contents.
 func (c *core[K, T, A]) openStorage(contents contentsCodec[A], err error) error {
 	c.description = c.Assigner.String()
-	if !c.rt.Checkpointing && c.rt.Restored == nil {
+	if !c.rt.Checkpointing && c.rt.Restored == nil && c.rt.StateMemory == 0 {
 		return nil
 	}
 	if err != nil {
@@ -91,11 +95,16 @@ type entryWriter[K comparable, A any] struct {
 
 // windowsWriter begins the part with the contents.
 func (c *core[K, T, A]) windowsWriter(s *keyed.Snapshot) (*entryWriter[K, A], error) {
-	part, err := s.Part(snapshot.Part{
-		Name: windowsPart, Kind: snapshot.Keyed, Version: partVersion,
-		Schemas: map[string]string{"key": c.storage.keys.Schema(), c.storage.contents.role(): c.storage.contents.schema()},
-	})
+	part, err := s.Part(c.storage.part(windowsPart))
 	return &entryWriter[K, A]{c.storage, part}, err
+}
+
+// part describes a part with contents.
+func (s *storage[K, A]) part(name string) snapshot.Part {
+	return snapshot.Part{
+		Name: name, Kind: snapshot.Keyed, Version: partVersion,
+		Schemas: map[string]string{"key": s.keys.Schema(), s.contents.role(): s.contents.schema()},
+	}
 }
 
 // flagFired marks an entry of a session that has fired.
@@ -141,9 +150,9 @@ type entry[K comparable, A any] struct {
 	acc    A
 }
 
-// restoreWindows hands every entry of an earlier run to add.
-func (c *core[K, T, A]) restoreWindows(add func(*entry[K, A]) error) error {
-	return c.storage.read(c.rt.Restored, windowsPart, func(p *partReader[K, A], group int, data []byte) error {
+// restoreWindows hands every entry of a part with contents to add.
+func (c *core[K, T, A]) restoreWindows(part string, add func(*entry[K, A]) error) error {
+	return c.storage.read(c.rt.Restored, part, func(p *partReader[K, A], group int, data []byte) error {
 		var e entry[K, A]
 		e.window, data = parseWindow(data)
 		if len(data) == 0 {
@@ -226,7 +235,7 @@ func (s *storage[K, A]) reader(part snapshot.Part) (*partReader[K, A], error) {
 	if p.decodeKey, err = s.keys.Decoder(part.Schemas["key"]); err != nil {
 		return nil, fmt.Errorf("key: %w", err)
 	}
-	if part.Name != windowsPart {
+	if part.Name != windowsPart && part.Name != runsPart {
 		return p, nil
 	}
 	role := s.contents.role()

@@ -19,6 +19,13 @@ type contentsCodec[A any] interface {
 	// decoder returns a function for what was written under another schema. The
 	// function returns the bytes behind the contents.
 	decoder(schema string) (func(data []byte, acc *A) (rest []byte, err error), error)
+
+	// outside returns about how many bytes *acc takes besides its own size: all of it or,
+	// if perElement, each of its elements. It may encode some of it behind dst.
+	outside(dst []byte, acc *A) (bytes float64, encoded []byte, err error)
+	perElement() bool
+	// elements returns the number of elements, 0 unless perElement.
+	elements(acc *A) int
 }
 
 // stored is implemented by folds that know how to store what they make.
@@ -35,11 +42,14 @@ func codecOf[T, A any](f fold[T, A]) (contentsCodec[A], error) {
 	if err != nil {
 		return nil, fmt.Errorf("window accumulator: %w", err)
 	}
-	return accumulators[A]{c}, nil
+	return accumulators[A]{c, !holds[A](isOutside)}, nil
 }
 
 // accumulators stores what an aggregator folds records into.
-type accumulators[A any] struct{ *codec.Codec[A] }
+type accumulators[A any] struct {
+	*codec.Codec[A]
+	isFlat bool
+}
 
 func (accumulators[A]) role() string     { return "accumulator" }
 func (c accumulators[A]) schema() string { return c.Schema() }
@@ -50,10 +60,22 @@ func (c accumulators[A]) decoder(schema string) (func([]byte, *A) ([]byte, error
 	return c.Decoder(schema)
 }
 
+func (c accumulators[A]) outside(dst []byte, acc *A) (float64, []byte, error) {
+	if c.isFlat {
+		return 0, dst, nil
+	}
+	encoded, err := c.Append(dst, acc)
+	return float64(len(encoded) - len(dst)), encoded, err
+}
+
+func (accumulators[A]) perElement() bool { return false }
+func (accumulators[A]) elements(*A) int  { return 0 }
+
 // elementLists stores a list of elements, each an E with a record of type T in it: how
 // many, then one after the other, what the E has besides the record before it.
 type elementLists[T, E any] struct {
 	records *codec.Codec[T]
+	isFlat  bool // a record takes no memory besides its own
 	record  func(*E) *T
 	// head appends what stands before the record, and parse reads it.
 	head  func(dst []byte, e *E) []byte
@@ -65,7 +87,7 @@ func newElementLists[T, E any](record func(*E) *T, head func([]byte, *E) []byte,
 	if err != nil {
 		return nil, fmt.Errorf("elements of windows: %w", err)
 	}
-	return elementLists[T, E]{c, record, head, parse}, nil
+	return elementLists[T, E]{c, !holds[T](isOutside), record, head, parse}, nil
 }
 
 func (elementLists[T, E]) role() string     { return "element" }
@@ -82,6 +104,23 @@ func (c elementLists[T, E]) append(dst []byte, list *[]E) ([]byte, error) {
 	}
 	return dst, nil
 }
+
+// outside goes by the list's last record, which arrived last.
+func (c elementLists[T, E]) outside(dst []byte, list *[]E) (float64, []byte, error) {
+	n := len(*list)
+	if n == 0 {
+		return 0, dst, nil
+	}
+	bytes := float64(bytesOf(*list)) / float64(n)
+	if c.isFlat {
+		return bytes, dst, nil
+	}
+	encoded, err := c.records.Append(dst, c.record(&(*list)[n-1]))
+	return bytes + float64(len(encoded)-len(dst)), encoded, err
+}
+
+func (elementLists[T, E]) perElement() bool       { return true }
+func (elementLists[T, E]) elements(list *[]E) int { return len(*list) }
 
 var errCutShort = errors.New("an entry is cut short")
 
