@@ -55,10 +55,13 @@ func (m *mem) full(name string) string { return path.Join(m.dir, name) }
 
 func (m *mem) path(name string) string { return m.name + "/" + m.full(name) }
 
+// memWriter may be given up while it is committed.
 type memWriter struct {
 	bytes.Buffer
 	m    *mem
 	name string
+	// aborted is guarded by the lock of m.
+	aborted bool
 }
 
 func (m *mem) create(name string) (fileWriter, error) {
@@ -74,11 +77,19 @@ func (w *memWriter) commit() error {
 	}
 	w.m.mu.Lock()
 	defer w.m.mu.Unlock()
+	if w.aborted {
+		return errAborted
+	}
 	w.m.files[w.name] = w.Bytes()
 	return nil
 }
 
-func (w *memWriter) abort() error { return nil }
+func (w *memWriter) abort() error {
+	w.m.mu.Lock()
+	defer w.m.mu.Unlock()
+	w.aborted = true
+	return nil
+}
 
 func (m *mem) open(name string) (fileReader, error) {
 	if err := m.disturbed("open", name); err != nil {
