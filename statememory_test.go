@@ -13,16 +13,16 @@ import (
 	"github.com/lowwater/lowwater/window"
 )
 
-// counting returns an environment with a budget whose job counts by key, twice at once, and
-// in windows if it is to.
-func counting(windows bool, bytes int64, dir string) *lowwater.Environment {
+// counting returns an environment with a budget whose job counts by key, once and in windows
+// that spill, and in ways that stay in memory if it is to.
+func counting(inMemory bool, bytes int64, dir string) *lowwater.Environment {
 	env := newEnv(lowwater.WithParallelism(2), lowwater.WithStateMemory(bytes, dir))
 	s := from(env, &script[event]{splits: [][]step[event]{{{0, timeline}}}}, bounded(2*time.Second))
 	keyed := s.KeyBy(keyOf)
 	keyed.Reduce(first).Name("latest").Collect()
-	keyed.Reduce(first).Name("again").Collect()
-	if windows {
-		keyed.Window(window.Tumbling(time.Second)).Reduce(first).Name("by second").Collect()
+	keyed.Window(window.Tumbling(time.Second)).Reduce(first).Name("by second").Collect()
+	if inMemory {
+		keyed.Window(window.Sliding(2*time.Second, time.Second)).Reduce(first).Name("sliding").Collect()
 		keyed.SortByEventTime().Collect()
 	}
 	return env
@@ -34,9 +34,9 @@ func TestStateMemoryIsChecked(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	windowsOnly := newEnv(lowwater.WithStateMemory(1<<20, ""))
-	from(windowsOnly, &script[event]{splits: [][]step[event]{{{0, timeline}}}}, bounded(time.Second)).
-		KeyBy(keyOf).Window(window.Tumbling(time.Second)).Reduce(first).Collect()
+	inMemoryOnly := newEnv(lowwater.WithStateMemory(1<<20, ""))
+	from(inMemoryOnly, &script[event]{splits: [][]step[event]{{{0, timeline}}}}, bounded(time.Second)).
+		KeyBy(keyOf).Window(window.Sliding(2*time.Second, time.Second)).Reduce(first).Collect()
 	for _, test := range []struct {
 		name string
 		env  *lowwater.Environment
@@ -46,7 +46,7 @@ func TestStateMemoryIsChecked(t *testing.T) {
 		{"unit forgotten", counting(false, 4, ""), []string{"WithStateMemory(4)", "at least 16384", "1<<30"}},
 		{"a file", counting(false, 1<<20, file), []string{file, "not a directory", "WithStateMemory"}},
 		{"below a file", counting(false, 1<<20, file+"/dir"), []string{file, "WithStateMemory"}},
-		{"no function with state", windowsOnly, []string{"WithStateMemory", "no operator", "leave it out"}},
+		{"no state that spills", inMemoryOnly, []string{"WithStateMemory", "no operator", "leave it out"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := test.env.Execute(t.Context(), "job")
@@ -68,8 +68,8 @@ func TestStateMemoryIsChecked(t *testing.T) {
 
 // A plan says what each subtask may take, and names what the budget does not cover.
 func TestStateMemoryInPlan(t *testing.T) {
-	for _, windows := range []bool{false, true} {
-		text, err := counting(windows, 8<<20, "").Plan("job")
+	for _, inMemory := range []bool{false, true} {
+		text, err := counting(inMemory, 8<<20, "").Plan("job")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestStateMemoryInPlan(t *testing.T) {
 				got[o.Name] = o.StateMemoryBytes
 			}
 		}
-		if want := fmt.Sprint(map[string]int64{"latest": 2 << 20, "again": 2 << 20}); fmt.Sprint(got) != want {
+		if want := fmt.Sprint(map[string]int64{"latest": 2 << 20, "by second": 2 << 20}); fmt.Sprint(got) != want {
 			t.Errorf("budgets %v, want %s", got, want)
 		}
 		found := 0
@@ -99,13 +99,13 @@ func TestStateMemoryInPlan(t *testing.T) {
 				continue
 			}
 			found++
-			for _, want := range []string{`"by second" (windows)`, `"Sort" (sorting)`, "WithStateMemory"} {
+			for _, want := range []string{`"sliding" (windows)`, `"Sort" (sorting)`, "WithStateMemory"} {
 				if !strings.Contains(w.Message, want) {
 					t.Errorf("warning %q lacks %q", w.Message, want)
 				}
 			}
 		}
-		if windows != (found == 1) {
+		if inMemory != (found == 1) {
 			t.Errorf("%d warnings about state outside of the budget", found)
 		}
 	}
