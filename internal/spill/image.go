@@ -109,6 +109,7 @@ func (s *Store) write(f func(pebble.Writer) error) error {
 
 // Take makes the files, if that has not been done. It returns soon when ctx ends.
 func (i *Image) Take(ctx context.Context) error {
+	i.store.disturbed()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.over.Load() {

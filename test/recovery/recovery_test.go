@@ -55,6 +55,9 @@ type trial struct {
 	faults atomic.Int64
 	odds   int
 	rolls  atomic.Uint64
+	// images is how many images of state on disk are slow to be taken at the moment,
+	// behindImages how many records have come meanwhile.
+	images, behindImages atomic.Int64
 
 	seen seen
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,13 +16,14 @@ import (
 
 	"github.com/lowwater/lowwater"
 	"github.com/lowwater/lowwater/eventtime"
+	"github.com/lowwater/lowwater/internal/spill"
 	"github.com/lowwater/lowwater/state"
 )
 
 // A job whose state is ten times larger than its memory budget, and whose checkpoints refer to
 // files of earlier ones, gives what it must, whatever happens to it.
 func TestInterruptionsDoNotShowWithSpilledState(t *testing.T) {
-	incremental, restores := int64(0), int64(0)
+	var incremental, restores, behind int64
 	for i := range uint64(max(*seeds/30, 1)) {
 		seed := *first + i + 1<<20 // stores of their own
 		dir := t.TempDir()
@@ -29,6 +31,8 @@ func TestInterruptionsDoNotShowWithSpilledState(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				trial := newTrial(seed)
 				trial.splits, trial.keys, trial.events, trial.batch, trial.slow = 4, 4000, 2500, 50, 0
+				trial.spread(10_000)
+				trial.slowImages(t, dir)
 				l, warned := newLedger(trial), &spillWarnings{}
 				if err := trial.run(t, func(env *lowwater.Environment) {
 					lowwater.WithLogger(slog.New(warned))(env)
@@ -42,6 +46,7 @@ func TestInterruptionsDoNotShowWithSpilledState(t *testing.T) {
 				}
 				incremental += trial.seen.incremental.Load()
 				restores += trial.seen.restores.Load()
+				behind += trial.behindImages.Load()
 				want, cells := trial.allTotals()
 				if cells*cellBytes < 10*stateMemory {
 					t.Errorf("%d cells are not ten times more than the budget", cells)
@@ -53,10 +58,28 @@ func TestInterruptionsDoNotShowWithSpilledState(t *testing.T) {
 			})
 		})
 	}
-	t.Logf("%d checkpoints referred to files of earlier ones, %d restores", incremental, restores)
-	if *seeds >= 120 && (incremental == 0 || restores == 0) {
+	t.Logf("%d checkpoints referred to files of earlier ones, %d restores, %d records came while images were taken", incremental, restores, behind)
+	if *seeds >= 120 && (incremental == 0 || restores == 0 || behind == 0) {
 		t.Error("that is too few")
 	}
+}
+
+// spread has checkpoints often and faults in all of a trial that rolls about so many times.
+func (t *trial) spread(rolls int) {
+	t.interval = 4 * t.pace
+	t.odds = rolls/8 + t.random.IntN(rolls/4)
+	t.faults.Store(int64(4 + t.random.IntN(5)))
+}
+
+// slowImages has most images of state on disk take their time, in which there are more records.
+func (t *trial) slowImages(tb testing.TB, dir string) {
+	spill.DisturbImages(dir, func() {
+		roll := rand.New(rand.NewPCG(t.seed, t.rolls.Add(1)+1<<61))
+		t.images.Add(1)
+		<-time.After(time.Duration(roll.Int64N(int64(3 * t.pace))))
+		t.images.Add(-1)
+	})
+	tb.Cleanup(func() { spill.DisturbImages(dir, nil) })
 }
 
 // spillWarnings is a log that counts the states that began to spill.
@@ -102,6 +125,9 @@ func (f *total) Open(ctx *lowwater.OpenContext[int]) error {
 }
 
 func (f *total) ProcessElement(ctx *lowwater.KeyedContext[int], e event, out *lowwater.Collector[string]) error {
+	if f.trial.images.Load() > 0 {
+		f.trial.behindImages.Add(1)
+	}
 	n, _ := f.count.Get()
 	f.count.Set(n + 1)
 	f.times.Add(e.At)
