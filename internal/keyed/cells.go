@@ -279,7 +279,7 @@ func mapCells[K, MK comparable, E any](keys *mapKeys[MK], el *element[E]) (*cell
 			if c.many != nil {
 				n += c.len() * entryOverhead
 			}
-			if isFlat[MK]() && el.isFlat {
+			if IsFlat[MK]() && el.isFlat {
 				return n
 			}
 			return n + encoded

@@ -116,6 +116,24 @@ func (e equality[K]) same(a, b K) bool {
 	return a == b || e.floats != nil && e.floats.same(unsafe.Pointer(&a), unsafe.Pointer(&b))
 }
 
+// canonical returns the one of all keys that are the same as key that stands for them.
+func (e equality[K]) canonical(key K) *K {
+	e.floats.canonical(unsafe.Pointer(&key))
+	return &key
+}
+
+// canonical makes the floats of the key at key what bits says of them.
+func (c *layout) canonical(key unsafe.Pointer) {
+	for i := range c.parts {
+		switch p := &c.parts[i]; p.kind {
+		case reflect.Float32:
+			*(*uint32)(unsafe.Add(key, p.offset)) = uint32(p.bits(key))
+		case reflect.Float64:
+			*(*uint64)(unsafe.Add(key, p.offset)) = p.bits(key)
+		}
+	}
+}
+
 // same reports whether two keys have the same parts, NaN being the same as
 // NaN.
 func (c *layout) same(a, b unsafe.Pointer) bool {

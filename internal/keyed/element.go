@@ -41,7 +41,7 @@ func plainElement[V any]() (*element[V], error) {
 	}
 	return &element[V]{
 		schema: c.Schema(),
-		isFlat: isFlat[V](),
+		isFlat: IsFlat[V](),
 		append: c.Append,
 		lives:  func(*V, int64) bool { return true },
 		decoder: func(schema string, dated bool, _ int64) (decodeElement[V], error) {
@@ -68,7 +68,7 @@ func datedElement[V any](ttl expiry) (*element[dated[V]], error) {
 	return &element[dated[V]]{
 		schema: c.Schema(),
 		dated:  true,
-		isFlat: isFlat[V](),
+		isFlat: IsFlat[V](),
 		append: func(dst []byte, e *dated[V]) ([]byte, error) {
 			return c.Append(binary.AppendVarint(dst, e.at), &e.value)
 		},

@@ -23,6 +23,7 @@ var seed = maphash.MakeSeed()
 //   - bool: Boolean
 //   - float32, float64: Float, Double. All NaNs are one key, as in Java. -0 and
 //     +0 are one key, as in Go, and have the hash of +0; in Java they are two.
+//     A key that has been stored or spilled comes back as +0 and as one NaN.
 //   - a struct: a Flink tuple of its fields, an array: one of its elements.
 //     Blank fields take no part.
 //

@@ -9,11 +9,14 @@ import (
 	"github.com/lowwater/lowwater/internal/snapshot"
 )
 
-// KeyCodec stores keys at the head of the entries of keyed parts, and reads them back.
+// KeyCodec stores keys, such as at the head of the entries of keyed parts, and reads them
+// back. Keys that are the same to a Table are stored alike: -0 as +0, and every NaN as one.
+// No stored key is the beginning of another. It is safe for concurrent use.
 type KeyCodec[K comparable] struct {
 	codec          *codec.Codec[K]
 	hash           func(K) uint64
 	maxParallelism int
+	equality[K]
 }
 
 // NewKeyCodec returns the codec of a key type, or an error that says why its values cannot
@@ -25,22 +28,30 @@ func NewKeyCodec[K comparable](maxParallelism int) (*KeyCodec[K], error) {
 	}
 	var key K
 	if unsafe.Sizeof(key) == 0 { // the only key there is
-		return &KeyCodec[K]{c, func(K) uint64 { return 0 }, maxParallelism}, nil
+		return &KeyCodec[K]{codec: c, hash: func(K) uint64 { return 0 }, maxParallelism: maxParallelism}, nil
 	}
 	hash, err := HasherFor[K]()
-	return &KeyCodec[K]{c, hash, maxParallelism}, err
+	return &KeyCodec[K]{c, hash, maxParallelism, equalityOf[K]()}, err
 }
 
 // Schema returns the schema of keys.
 func (c *KeyCodec[K]) Schema() string { return c.codec.Schema() }
 
 // Append appends the encoding of a key.
-func (c *KeyCodec[K]) Append(dst []byte, key *K) ([]byte, error) { return c.codec.Append(dst, key) }
-
-// decoder returns how keys that were appended are read.
-func (c *KeyCodec[K]) decoder() (func(data []byte, key *K) (rest []byte, err error), error) {
-	return c.codec.Decoder(c.Schema())
+func (c *KeyCodec[K]) Append(dst []byte, key *K) ([]byte, error) {
+	if c.floats != nil {
+		key = c.canonical(*key)
+	}
+	return c.codec.Append(dst, key)
 }
+
+// Decoder returns how keys are read that were stored under a schema.
+func (c *KeyCodec[K]) Decoder(schema string) (func(data []byte, key *K) (rest []byte, err error), error) {
+	return c.codec.Decoder(schema)
+}
+
+// Hash returns the hash of a key.
+func (c *KeyCodec[K]) Hash(key K) uint64 { return c.hash(key) }
 
 // Group returns the key group of a key with that hash.
 func (c *KeyCodec[K]) Group(hash uint64) int { return KeyGroup(hash, c.maxParallelism) }

@@ -377,7 +377,7 @@ func (s *store[K, C]) encode(e *Entry[K, C]) (outside int, err error) {
 // outside returns what a key and a cell with encodings of such lengths take in memory
 // outside the table.
 func (s *store[K, C]) outside(c *C, key, value int) int {
-	if isFlat[K]() {
+	if IsFlat[K]() {
 		key = 0
 	}
 	return key + s.spilled.cells.outside(c, value)
@@ -443,7 +443,7 @@ func (s *store[K, C]) eachOnDisk(visit func(hash uint64, key K) error) error {
 	if s.spilled == nil || s.spilled.filter.Len() == 0 {
 		return nil
 	}
-	decode, err := s.backend.keys.decoder()
+	decode, err := s.backend.keys.Decoder(s.backend.keys.Schema())
 	if err != nil {
 		return err
 	}
@@ -555,7 +555,7 @@ func (s *store[K, C]) cleanUpDisk(budget int) {
 func (s *store[K, C]) sweepDisk() error {
 	sp := s.spilled
 	o, sweep := sp.shared, &sp.sweep
-	decodeKey, err := s.backend.keys.decoder()
+	decodeKey, err := s.backend.keys.Decoder(s.backend.keys.Schema())
 	if err != nil {
 		return err
 	}

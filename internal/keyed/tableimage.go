@@ -38,8 +38,8 @@ func (t *Table[K, V]) keep(i uint32) {
 // IsShared reports whether a copy of a V may share memory with it that can be changed.
 func IsShared[V any]() bool { return isShared(reflect.TypeFor[V]()) }
 
-// isFlat reports whether a V holds neither pointers nor text.
-func isFlat[V any]() bool { return !holds(reflect.TypeFor[V](), true) }
+// IsFlat reports whether a V holds neither pointers nor text.
+func IsFlat[V any]() bool { return !holds(reflect.TypeFor[V](), true) }
 
 func isShared(t reflect.Type) bool { return holds(t, false) }
 

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"unsafe"
 
-	"github.com/lowwater/lowwater/internal/codec"
 	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/internal/snapshot"
 	"github.com/lowwater/lowwater/window"
@@ -49,14 +47,12 @@ const (
 
 // storage turns what a window operator keeps into entries and back.
 type storage[K comparable, A any] struct {
-	keys           *codec.Codec[K]
-	contents       contentsCodec[A]
-	hash           func(K) uint64
-	maxParallelism int
+	keys     *keyed.KeyCodec[K]
+	contents contentsCodec[A]
 }
 
-// openStorage prepares for checkpoints and a budget for memory, if there are any; err says that there is no codec
-// of contents.
+// openStorage prepares for checkpoints and a budget for memory, if there are any; err says
+// that there is no codec of contents.
 func (c *core[K, T, A]) openStorage(contents contentsCodec[A], err error) error {
 	c.description = c.Assigner.String()
 	if !c.rt.Checkpointing && c.rt.Restored == nil && c.rt.StateMemory == 0 {
@@ -65,26 +61,12 @@ func (c *core[K, T, A]) openStorage(contents contentsCodec[A], err error) error 
 	if err != nil {
 		return err
 	}
-	keys, err := codec.For[K]()
+	keys, err := keyed.NewKeyCodec[K](c.rt.MaxParallelism)
 	if err != nil {
-		return fmt.Errorf("key of windows: %w", err)
+		return fmt.Errorf("windows: %w", err)
 	}
-	hash, err := hasherFor[K]()
-	if err != nil {
-		return err
-	}
-	c.storage = &storage[K, A]{keys, contents, hash, c.rt.MaxParallelism}
+	c.storage = &storage[K, A]{keys, contents}
 	return nil
-}
-
-// hasherFor returns the function that made the hashes of the keys that arrive. A key that
-// says nothing is that of a stream windowed as a whole: all its hashes are 0.
-func hasherFor[K comparable]() (func(K) uint64, error) {
-	var key K
-	if unsafe.Sizeof(key) == 0 {
-		return func(K) uint64 { return 0 }, nil
-	}
-	return keyed.HasherFor[K]()
 }
 
 // entryWriter writes the entries of one part of one snapshot.
@@ -126,7 +108,7 @@ func (w *entryWriter[K, A]) window(to *keyed.Encoder, of window.TimeWindow, flag
 
 // end ends an entry of a key with that hash.
 func (w *entryWriter[K, A]) end(to *keyed.Encoder, hash uint64) {
-	to.End(w.part, keyed.KeyGroup(hash, w.maxParallelism))
+	to.End(w.part, w.keys.Group(hash))
 }
 
 // appendWindow appends the bounds: the start, and the length, which wraps around for the
@@ -187,8 +169,8 @@ func (p *partReader[K, A]) key(group int, data []byte) (key K, hash uint64, rest
 	if rest, p.err = p.decodeKey(data, &key); p.err != nil {
 		return key, 0, nil
 	}
-	hash = p.storage.hash(key)
-	if g := keyed.KeyGroup(hash, p.storage.maxParallelism); g != group {
+	hash = p.storage.keys.Hash(key)
+	if g := p.storage.keys.Group(hash); g != group {
 		p.err = fmt.Errorf("key %v is in key group %d but was stored in %d: has the type of the key, or the max parallelism, changed?",
 			key, g, group)
 	}

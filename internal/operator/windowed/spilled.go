@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"slices"
 	"unsafe"
 
@@ -31,7 +30,7 @@ import (
 //	              run, 4 bytes; numbers are big-endian
 //	value         the contents as in a snapshot
 //
-// No encoded key is the beginning of another, so the runs of a key stand together. A run is
+// No stored key is the beginning of another, so the runs of a key stand together. A run is
 // written sorted, which the hashes make cheap.
 type spilling[K comparable, T, A any] struct {
 	*storage[K, A]
@@ -84,14 +83,11 @@ func Spills(op operator.Operator) bool {
 }
 
 // spills implements Spills. Aggregations that depend on the order of arrival need not have a
-// Merge that means anything here, where nothing else calls it. Floating-point keys may be
-// equal without being encoded alike.
+// Merge that means anything here, where nothing else calls it.
 func (o *panes[K, T, A]) spills() bool {
 	_, ordered := o.fold.(window.ArrivalOrdered)
-	return !ordered && !holds[K](isFloat)
+	return !ordered
 }
-
-func isFloat(k reflect.Kind) bool { return k == reflect.Float32 || k == reflect.Float64 }
 
 // openSpilling prepares for a budget, if there is one.
 func (o *panes[K, T, A]) openSpilling() error {
@@ -104,7 +100,7 @@ func (o *panes[K, T, A]) openSpilling() error {
 	}
 	s.numbers.BudgetBytes.Set(s.budget)
 	s.sizes.fixed = int(unsafe.Sizeof(keyed.Entry[K, A]{})) + entryOverhead
-	s.sizes.flatKeys = !holds[K](isOutside)
+	s.sizes.flatKeys = keyed.IsFlat[K]()
 	var err error
 	if s.runs.decodeKey, err = s.keys.Decoder(s.keys.Schema()); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math"
 	"math/rand/v2"
@@ -17,6 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/lowwater/lowwater/internal/exchange"
+	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/internal/operator"
 	"github.com/lowwater/lowwater/internal/snapshot/snapshottest"
 	"github.com/lowwater/lowwater/window"
@@ -228,8 +231,41 @@ func TestSnapshotsOfWhatIsSpilled(t *testing.T) {
 	}
 }
 
-// What must not be merged, and keys that are equal without being encoded alike, stay in
-// memory.
+// Keys that are the same but have other bits fire once, with what is on disk of each.
+func TestSpilledFloatKeys(t *testing.T) {
+	op := Process(Spec[float64, element]{Options: Options{Assigner: window.Tumbling(ms(10))}},
+		func(c *Context[float64], out *operator.Emitter[firing]) func(iter.Seq[element]) error {
+			return func(elements iter.Seq[element]) error {
+				values := []int32{}
+				for e := range elements {
+					values = append(values, e.Value)
+				}
+				out.Append(firing{fmt.Sprint(math.Abs(c.Key)), values, c.Window, c.Timing}, c.Timestamp, 0)
+				return nil
+			}
+		})
+	h := openSpilling(t, op, nil)
+	hash, err := keyed.HasherFor[float64]()
+	must(t, err)
+	pool := exchange.NewKeyedPool[float64, element]()
+	for i, key := range []float64{0, math.NaN(), math.Copysign(0, -1), math.Float64frombits(0xfff8000000000009), 0} {
+		b := pool.Get()
+		b.Append(element{Value: int32(i)}, 1, 0)
+		b.Keys, b.Hashes = append(b.Keys, key), append(b.Hashes, hash(key))
+		must(t, op.Process(0, b))
+	}
+	if n := h.metrics.State.SpilledEntries.Value(); n != 5 {
+		t.Errorf("%d runs on disk, want 5", n)
+	}
+	must(t, op.Watermark(20))
+	got := h.panes()
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"0 [0, 10) [0 2 4] on-time", "NaN [0, 10) [1 3] on-time"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What must not be merged stays in memory.
 func TestWhatIsNotSpilled(t *testing.T) {
 	o := Options{Assigner: window.Tumbling(time.Second)}
 	count := window.Count[element]()
@@ -242,7 +278,7 @@ func TestWhatIsNotSpilled(t *testing.T) {
 		{"records", listsOf(o.Assigner), true},
 		{"global", listsOf(window.Global()), true},
 		{"in the order of arrival", Aggregate(specOf[element](o), window.InArrivalOrder(count)), false},
-		{"float keys", Aggregate(Spec[struct{ At [2]float64 }, element]{Options: o}, count), false},
+		{"float keys", Aggregate(Spec[struct{ At [2]float64 }, element]{Options: o}, count), true},
 		{"sliding", listsOf(window.Sliding(time.Second, time.Millisecond)), false},
 		{"sessions", listsOf(window.Session(time.Second)), false},
 		{"general", Process(Spec[string, element]{Options: o, State: true}, listFunction), false},

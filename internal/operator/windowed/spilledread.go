@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/internal/snapshot"
 	"github.com/lowwater/lowwater/internal/spill"
 	"github.com/lowwater/lowwater/window"
@@ -188,10 +187,9 @@ func (o *panes[K, T, A]) snapshotRuns(w snapshot.Writer) error {
 			panes = append(panes, diskPane{p.window, p.spilled.prefix(nil)})
 		}
 	}
-	maxParallelism := s.maxParallelism
 	view := s.store.View()
 	w.Later(func(ctx context.Context) error {
-		return errors.Join(writeRuns(ctx, view, panes, part, maxParallelism), view.Close())
+		return errors.Join(writeRuns(ctx, view, panes, part, s.keys.Group), view.Close())
 	})
 	return nil
 }
@@ -202,7 +200,7 @@ type diskPane struct {
 	prefix []byte
 }
 
-func writeRuns(ctx context.Context, view *spill.View, panes []diskPane, part snapshot.PartWriter, maxParallelism int) error {
+func writeRuns(ctx context.Context, view *spill.View, panes []diskPane, part snapshot.PartWriter, group func(hash uint64) int) error {
 	var entry []byte
 	n := 0
 	for _, p := range panes {
@@ -216,7 +214,7 @@ func writeRuns(ctx context.Context, view *spill.View, panes []diskPane, part sna
 			n++
 			entry = append(appendWindow(entry[:0], p.window), 0)
 			entry = append(append(entry, e.Key[diskKeyHead:len(e.Key)-diskKeyTail]...), e.Value...)
-			if err := part.Append(keyed.KeyGroup(hashOnDisk(e.Key), maxParallelism), entry); err != nil {
+			if err := part.Append(group(hashOnDisk(e.Key)), entry); err != nil {
 				return err
 			}
 		}

@@ -1,10 +1,6 @@
 package windowed
 
-import (
-	"reflect"
-
-	"github.com/lowwater/lowwater/internal/keyed"
-)
+import "github.com/lowwater/lowwater/internal/keyed"
 
 // sizes estimates what panes take in memory.
 type sizes struct {
@@ -92,28 +88,4 @@ func (s *spilling[K, T, A]) weigh(p *pane[K, A], e *keyed.Entry[K, A]) (encoded 
 	}
 	p.spilled.outside.add(outside, n)
 	return encoded + len(z.buf), nil
-}
-
-// holds reports whether a V has in it, not behind a pointer, what is of one of some kinds.
-func holds[V any](kind func(reflect.Kind) bool) bool { return typeHolds(reflect.TypeFor[V](), kind) }
-
-func typeHolds(t reflect.Type, kind func(reflect.Kind) bool) bool {
-	switch t.Kind() {
-	case reflect.Array:
-		return typeHolds(t.Elem(), kind)
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if typeHolds(t.Field(i).Type, kind) {
-				return true
-			}
-		}
-		return false
-	default:
-		return kind(t.Kind())
-	}
-}
-
-// isOutside reports whether a value of a kind takes memory besides its own.
-func isOutside(k reflect.Kind) bool {
-	return k == reflect.String || k == reflect.Pointer || k == reflect.Slice || k == reflect.Map || k == reflect.Interface
 }

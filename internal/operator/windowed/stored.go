@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/lowwater/lowwater/internal/codec"
+	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/window"
 )
 
@@ -42,7 +43,7 @@ func codecOf[T, A any](f fold[T, A]) (contentsCodec[A], error) {
 	if err != nil {
 		return nil, fmt.Errorf("window accumulator: %w", err)
 	}
-	return accumulators[A]{c, !holds[A](isOutside)}, nil
+	return accumulators[A]{c, keyed.IsFlat[A]()}, nil
 }
 
 // accumulators stores what an aggregator folds records into.
@@ -87,7 +88,7 @@ func newElementLists[T, E any](record func(*E) *T, head func([]byte, *E) []byte,
 	if err != nil {
 		return nil, fmt.Errorf("elements of windows: %w", err)
 	}
-	return elementLists[T, E]{c, !holds[T](isOutside), record, head, parse}, nil
+	return elementLists[T, E]{c, keyed.IsFlat[T](), record, head, parse}, nil
 }
 
 func (elementLists[T, E]) role() string     { return "element" }
