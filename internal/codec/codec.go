@@ -70,6 +70,10 @@ func For[T any]() (*Codec[T], error) {
 // types give equal schemas.
 func (c *Codec[T]) Schema() string { return c.schema }
 
+// LeftOut returns the type and name of a field that is left out of the state by its tag, ""
+// if there is none. It does not look behind pointers, nor into slices and maps.
+func (c *Codec[T]) LeftOut() string { return c.shape.missed() }
+
 // Append appends the encoding of *v to dst. It does not allocate, except for dst, for
 // maps and in MarshalBinary methods. Go must assume that v escapes: callers point into
 // what they keep anyway.

@@ -48,6 +48,8 @@ type shape struct {
 	// pointer to something nullable, the record around it. Otherwise it is empty.
 	name   string
 	fields []field
+	// leftOut is the Go name of a field that a record's tag leaves out, if any.
+	leftOut string
 	// elem is what an array, slice, map or pointer holds, key a map's key.
 	elem, key *shape
 	methods   methods
@@ -231,7 +233,11 @@ func (b *shaper) fillFields(s *shape) error {
 		if err != nil {
 			return fmt.Errorf("%v.%s: %w", s.typ, sf.Name, err)
 		}
-		if sf.Name == "_" || tag.leaveOut {
+		if sf.Name == "_" {
+			continue
+		}
+		if tag.leaveOut {
+			s.leftOut = sf.Name
 			continue
 		}
 		if !sf.IsExported() && !(sf.Anonymous && structBehind(sf.Type)) {
@@ -262,6 +268,25 @@ func (b *shaper) fillFields(s *shape) error {
 		s.fields = append(s.fields, f)
 	}
 	return nil
+}
+
+// missed returns the name of a field of s, or of what is in it, that is left out, "" if there
+// is none.
+func (s *shape) missed() string {
+	switch s.kind {
+	case array:
+		return s.elem.missed()
+	case record:
+		if s.leftOut != "" {
+			return fmt.Sprintf("%v.%s", s.typ, s.leftOut)
+		}
+		for _, f := range s.fields {
+			if name := f.shape.missed(); name != "" {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 func structBehind(t reflect.Type) bool {

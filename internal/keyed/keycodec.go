@@ -26,6 +26,10 @@ func NewKeyCodec[K comparable](maxParallelism int) (*KeyCodec[K], error) {
 	if err != nil {
 		return nil, fmt.Errorf("key: %w", err)
 	}
+	if field := c.LeftOut(); field != "" {
+		return nil, fmt.Errorf("key: %s is part of the key, but its tag avro:\"-\" leaves it out of state, where keys that differ in it would be one: "+
+			"remove the tag, or the field", field)
+	}
 	var key K
 	if unsafe.Sizeof(key) == 0 { // the only key there is
 		return &KeyCodec[K]{codec: c, hash: func(K) uint64 { return 0 }, maxParallelism: maxParallelism}, nil

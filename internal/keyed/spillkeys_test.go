@@ -3,6 +3,7 @@ package keyed
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/lowwater/lowwater/state"
@@ -117,5 +118,27 @@ func TestFloatKeysAreStoredAlike(t *testing.T) {
 		if _, err := decode(data, &read); err != nil || !keys.same(read, k) {
 			t.Errorf("%d: read as %v, %v", i, read, err)
 		}
+	}
+}
+
+// Keys of which something is left out of the state would be one key there.
+func TestKeyWithoutAField(t *testing.T) {
+	type inner struct {
+		A int
+		B string `avro:"-"`
+	}
+	type key struct {
+		Of [2]inner
+		_  int
+	}
+	_, err := NewKeyCodec[key](128)
+	if err == nil || !strings.Contains(err.Error(), "inner.B is part of the key") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := NewKeyCodec[struct {
+		A int
+		_ int
+	}](128); err != nil {
+		t.Error(err)
 	}
 }
