@@ -58,6 +58,8 @@ type trial struct {
 	// images is how many images of state on disk are slow to be taken at the moment,
 	// behindImages how many records have come meanwhile.
 	images, behindImages atomic.Int64
+	// ran, if it is set, is called when a run of the program has ended.
+	ran func(*lowwater.Job)
 
 	seen seen
 }
@@ -215,6 +217,9 @@ func (t *trial) run(tb testing.TB, build func(*lowwater.Environment)) error {
 			return err
 		}
 		t.look(j)
+		if t.ran != nil {
+			t.ran(j)
+		}
 		if ended(j) {
 			return nil
 		}
