@@ -150,7 +150,7 @@ start() {
       return
     fi
     for name in jobmanager taskmanager gateway; do
-      running "$name" || {
+      kill -0 "$(cat "$dir/$name.pid")" 2>/dev/null || { # by its number: it may not have become java yet
         stop
         die "the $name ended; see $dir/log/$name.log"
       }

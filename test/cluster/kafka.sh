@@ -86,14 +86,15 @@ P
   fi
   nohup java "-Xmx${KAFKA_HEAP:-1g}" "${log[@]}" -cp "$lib/*" kafka.Kafka "$dir/server.properties" \
     >"$dir/kafka.log" 2>&1 </dev/null &
-  echo $! >"$dir/pid"
+  local pid=$!
+  echo "$pid" >"$dir/pid"
   for _ in $(seq 120); do
-    if ! running; then
+    if ! kill -0 "$pid" 2>/dev/null; then # by its number: it may not have become java yet
       tail -n 20 "$dir/kafka.log" >&2
       die "the broker ended; see $dir/kafka.log"
     fi
     if java "${log[@]}" -cp "$lib/*" org.apache.kafka.tools.TopicCommand --bootstrap-server "127.0.0.1:$port" --list >/dev/null 2>&1; then
-      echo "Apache Kafka $version on 127.0.0.1:$port (pid $(cat "$dir/pid"))"
+      echo "Apache Kafka $version on 127.0.0.1:$port (pid $pid)"
       return
     fi
     sleep 0.5
