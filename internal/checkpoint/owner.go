@@ -136,6 +136,10 @@ func (c *claim) check() error {
 	if newest == c.number {
 		return nil
 	}
+	if newest < c.number {
+		return fmt.Errorf("%w %s, or something has removed %s, which says that this one writes here: a run without it publishes nothing more",
+			ErrTakenOver, c.storage.path(""), c.storage.path(c.file()))
+	}
 	return fmt.Errorf("%w %s: %s: give each job a directory of its own; a run that was taken over publishes nothing more",
 		ErrTakenOver, c.storage.path(""), (&claim{c.storage, newest}).who())
 }

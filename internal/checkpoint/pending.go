@@ -26,11 +26,13 @@ type Pending struct {
 	dir     string
 	shared  *sharedFiles
 
+	// mu is never held while something is read or written.
 	mu       sync.Mutex
 	segments map[string]*Segment // by file
 	done     map[string]bool     // finished ones
 	refs     map[string]SharedRef
-	ended    bool
+	// ended says that nothing is added any more: Complete has begun, or Abort.
+	ended bool
 }
 
 // Segment begins the segment of a subtask, of which there is one for each vertex and
@@ -83,19 +85,28 @@ func (p *Pending) finished(s *Segment) {
 // When it returns without an error, the checkpoint survives a crash of the machine.
 // If it fails, the checkpoint is aborted.
 func (p *Pending) Complete(m Manifest) (path string, err error) {
+	where := p.storage.path(p.dir)
+	if !p.end() {
+		return "", fmt.Errorf("checkpoint %d in %s: %w", p.id, where, errAborted)
+	}
 	if err := p.publish(&m); err != nil {
-		return "", errors.Join(fmt.Errorf("checkpoint %d in %s: %w", p.id, p.storage.path(p.dir), withFree(p.storage, err)), p.Abort())
+		return "", errors.Join(fmt.Errorf("checkpoint %d in %s: %w", p.id, where, withFree(p.storage, err)), p.discard())
 	}
 	p.store.completed(p, &m)
-	return p.storage.path(p.dir), nil
+	return where, nil
 }
 
-func (p *Pending) publish(m *Manifest) error {
+// end ends the checkpoint for all but the caller, and reports whether it had not ended.
+func (p *Pending) end() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ended {
-		return errAborted
-	}
+	before := p.ended
+	p.ended = true
+	return !before
+}
+
+// publish makes a checkpoint that has ended appear.
+func (p *Pending) publish(m *Manifest) error {
 	m.ID, m.Kind = p.id, p.kind
 	if err := p.describe(m); err != nil {
 		return err
@@ -104,11 +115,14 @@ func (p *Pending) publish(m *Manifest) error {
 	if err != nil {
 		return err
 	}
-	// All that the manifest speaks of must be safe before it is there.
+	// All that the manifest speaks of must be there, and safe, before it is.
+	if err := p.checkStored(m); err != nil {
+		return err
+	}
 	if err := p.storage.sync(p.dir); err != nil {
 		return err
 	}
-	if len(p.refs) > 0 {
+	if len(m.sharedRefs()) > 0 {
 		if err := p.storage.sync(p.shared.dir); err != nil {
 			return err
 		}
@@ -123,15 +137,29 @@ func (p *Pending) publish(m *Manifest) error {
 		return err
 	}
 	// A run that has taken over by now may not have seen it.
-	if err := p.store.owner.check(); err != nil {
-		return err
-	}
-	p.ended = true
-	return nil
+	return p.store.owner.check()
 }
 
-// describe fills in what the segments know. The lock is held.
+// checkStored sees that what the manifest speaks of has not been removed meanwhile by somebody
+// else. Of shared files, others may be stored anew.
+func (p *Pending) checkStored(m *Manifest) error {
+	c := &Checkpoint{storage: p.storage, dir: p.dir, manifest: m}
+	whole, damage, err := c.checkFiles()
+	if err != nil || len(damage) == 0 {
+		return err
+	}
+	for _, ref := range m.sharedRefs() {
+		if !whole[c.sharedName(ref)] {
+			p.shared.forget(ref.Name)
+		}
+	}
+	return fmt.Errorf("something else has removed or changed %d of its files: %w", len(damage), damage[0])
+}
+
+// describe fills in what the segments know.
 func (p *Pending) describe(m *Manifest) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	sizes := map[string]int64{}
 	m.Segments = nil
 	for _, file := range slices.Sorted(maps.Keys(p.segments)) {
@@ -169,14 +197,17 @@ func writeFile(s storage, name string, data []byte) error {
 }
 
 // Abort gives the checkpoint up and removes all of it. Segments under way are aborted,
-// too. After Complete, and the second time, it does nothing.
+// too. Once Complete has been called, and the second time, it does nothing.
 func (p *Pending) Abort() error {
-	p.mu.Lock()
-	if p.ended {
-		p.mu.Unlock()
+	if !p.end() {
 		return nil
 	}
-	p.ended = true
+	return p.discard()
+}
+
+// discard removes all of a checkpoint that has ended.
+func (p *Pending) discard() error {
+	p.mu.Lock()
 	segments := slices.Collect(maps.Values(p.segments))
 	p.mu.Unlock()
 	for _, s := range segments {

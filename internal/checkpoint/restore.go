@@ -33,45 +33,61 @@ func load(s storage, dir string) (*Checkpoint, error) {
 	if id, _, ok := parseDir(dir); ok && id != m.ID {
 		return c, fmt.Errorf("checkpoint: %s has the manifest of checkpoint %d", s.path(dir), m.ID)
 	}
-	files, err := s.list(dir)
-	if err == nil && m.Kind == KindCheckpoint && len(m.sharedRefs()) > 0 {
-		var shared []fileInfo
-		shared, err = s.list(sharedDir)
-		files = append(files, shared...)
-	}
+	whole, damage, err := c.checkFiles()
 	if err != nil {
 		return c, fmt.Errorf("checkpoint: %w", err)
-	}
-	sizes := map[string]int64{}
-	for _, f := range files {
-		sizes[f.name] = f.size
-	}
-	var damage []error
-	expect := func(name string, size int64) bool {
-		got, ok := sizes[name]
-		switch {
-		case !ok:
-			damage = append(damage, fmt.Errorf("checkpoint: %s is missing", s.path(name)))
-		case got != size:
-			damage = append(damage, fmt.Errorf("checkpoint: %s has %d bytes instead of %d: it is damaged", s.path(name), got, size))
-		}
-		return ok && got == size
 	}
 	decompress := newDecompressor()
 	var present []*openSegment
 	for _, info := range m.Segments {
-		segment := &openSegment{storage: s, name: dir + "/" + info.File, checkpoint: m.ID, info: info, decompress: decompress}
+		segment := &openSegment{storage: s, name: c.segmentName(info), checkpoint: m.ID, info: info, decompress: decompress}
 		c.segments[info.File] = segment
-		if expect(segment.name, info.Size) {
+		if whole[segment.name] {
 			present = append(present, segment)
-		}
-		for _, ref := range info.Shared {
-			expect(c.sharedName(ref), ref.Size)
 		}
 	}
 	damage = append(damage, atOnce(present, (*openSegment).check))
 	return c, errors.Join(damage...)
 }
+
+// checkFiles looks at which of the checkpoint's files are there with their sizes. damage has an
+// error for each of the others.
+func (c *Checkpoint) checkFiles() (whole map[string]bool, damage []error, err error) {
+	files, err := c.storage.list(c.dir)
+	if err == nil && c.manifest.Kind == KindCheckpoint && len(c.manifest.sharedRefs()) > 0 {
+		var shared []fileInfo
+		shared, err = c.storage.list(sharedDir)
+		files = append(files, shared...)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	sizes := map[string]int64{}
+	for _, f := range files {
+		sizes[f.name] = f.size
+	}
+	whole = map[string]bool{}
+	expect := func(name string, size int64) {
+		got, ok := sizes[name]
+		switch {
+		case !ok:
+			damage = append(damage, fmt.Errorf("checkpoint: %s is missing", c.storage.path(name)))
+		case got != size:
+			damage = append(damage, fmt.Errorf("checkpoint: %s has %d bytes instead of %d: it is damaged", c.storage.path(name), got, size))
+		default:
+			whole[name] = true
+		}
+	}
+	for _, info := range c.manifest.Segments {
+		expect(c.segmentName(info), info.Size)
+		for _, ref := range info.Shared {
+			expect(c.sharedName(ref), ref.Size)
+		}
+	}
+	return whole, damage, nil
+}
+
+func (c *Checkpoint) segmentName(info SegmentInfo) string { return c.dir + "/" + info.File }
 
 func loadManifest(s storage, dir string) (*Manifest, error) {
 	name := dir + "/" + manifestName

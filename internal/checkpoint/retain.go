@@ -79,7 +79,7 @@ func (s *Store) refersTo(name string) bool {
 		}
 	}
 	for p := range s.pending {
-		if p.uses(name) {
+		if p.shared == s.shared && p.uses(name) {
 			return true
 		}
 	}

@@ -17,8 +17,11 @@ type sharedFiles struct {
 	storage storage
 	dir     string
 
+	// mu is never held while something is read or written.
 	mu    sync.Mutex
 	files map[string]*sharedFile
+	// removing has the files that are being removed, each with what is closed behind that.
+	removing map[string]chan struct{}
 }
 
 // sharedFile is a file that is there or on its way.
@@ -28,8 +31,18 @@ type sharedFile struct {
 	err    error
 }
 
+// isStored reports whether the file was there when that was looked at last.
+func (f *sharedFile) isStored() bool {
+	select {
+	case <-f.stored:
+		return true
+	default:
+		return false
+	}
+}
+
 func newSharedFiles(s storage, dir string) *sharedFiles {
-	return &sharedFiles{storage: s, dir: dir, files: map[string]*sharedFile{}}
+	return &sharedFiles{storage: s, dir: dir, files: map[string]*sharedFile{}, removing: map[string]chan struct{}{}}
 }
 
 // know takes note of files that a whole checkpoint refers to.
@@ -43,9 +56,53 @@ func (s *sharedFiles) know(refs []SharedRef) {
 	}
 }
 
+// forget has a file that is known be stored anew.
+func (s *sharedFiles) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f, ok := s.files[name]; ok && f.isStored() {
+		delete(s.files, name)
+	}
+}
+
+// look forgets the files that are not there any more, because somebody else has removed them.
+func (s *sharedFiles) look() error {
+	s.mu.Lock()
+	var known []string
+	for name, f := range s.files {
+		if f.isStored() { // else it need not be there yet
+			known = append(known, name)
+		}
+	}
+	s.mu.Unlock()
+	if len(known) == 0 {
+		return nil
+	}
+	files, err := s.storage.list(s.dir)
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, f := range files {
+		there[strings.TrimPrefix(f.name, s.dir+"/")] = true
+	}
+	for _, name := range known {
+		if !there[name] {
+			s.forget(name)
+		}
+	}
+	return nil
+}
+
 // store returns the reference to a file and stores it if it is not there.
 func (s *sharedFiles) store(name string, size int64, open func() (io.ReadCloser, error)) (ref SharedRef, stored bool, err error) {
 	s.mu.Lock()
+	for s.removing[name] != nil {
+		gone := s.removing[name]
+		s.mu.Unlock()
+		<-gone
+		s.mu.Lock()
+	}
 	f, known := s.files[name]
 	if !known {
 		f = &sharedFile{stored: make(chan struct{})}
@@ -96,8 +153,6 @@ func (s *sharedFiles) copy(name string, size int64, open func() (io.ReadCloser, 
 // collect removes the files that are not in use, and what dead runs left of others. They
 // are listed before the check, so that none is a later run's.
 func (s *sharedFiles) collect(owner owner, inUse func(name string) bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	files, err := s.storage.list(s.dir)
 	if err != nil {
 		return err
@@ -105,16 +160,27 @@ func (s *sharedFiles) collect(owner owner, inUse func(name string) bool) error {
 	if err := owner.check(); err != nil {
 		return err
 	}
-	var remove []string
+	var remove, names []string
+	gone := make(chan struct{})
+	s.mu.Lock()
 	for _, file := range files {
 		name := strings.TrimSuffix(strings.TrimPrefix(file.name, s.dir+"/"), partSuffix)
 		if inUse(name) {
 			continue
 		}
-		remove = append(remove, file.name)
+		remove, names = append(remove, file.name), append(names, name)
 		delete(s.files, name)
+		s.removing[name] = gone // who wants it now waits, and stores it anew
 	}
-	return s.storage.remove(remove...)
+	s.mu.Unlock()
+	err = s.storage.remove(remove...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		delete(s.removing, name)
+	}
+	close(gone)
+	return err
 }
 
 // checkedReader reads a shared file and ends with an error instead of io.EOF if its

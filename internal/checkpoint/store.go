@@ -137,7 +137,7 @@ func (s *Store) Begin(id int64, kind Kind, target string) (*Pending, error) {
 			}
 		}
 		p.shared = newSharedFiles(p.storage, p.dir+"/"+sharedDir)
-	} else if err := s.clear(p.dir); err != nil {
+	} else if err := errors.Join(s.clear(p.dir), s.shared.look()); err != nil {
 		return nil, fmt.Errorf("checkpoint %d: %w", id, withFree(s.storage, err))
 	}
 	s.mu.Lock()
