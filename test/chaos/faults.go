@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/lowwater/lowwater/internal/checkpoint"
 )
 
 // fault is one way to disturb the job.
@@ -105,7 +107,8 @@ func fullDisk(ctx context.Context, w *world, r *rand.Rand) error {
 	return errors.Join(waited, f.Close(), os.Remove(name))
 }
 
-// corrupt changes a byte of the newest checkpoint while the job is down.
+// corrupt changes a byte of the newest checkpoint while the job is down: in one of its own
+// files, or in one that checkpoints share.
 func corrupt(ctx context.Context, w *world, r *rand.Rand) error {
 	if err := w.job.signal(syscall.SIGKILL); err != nil {
 		return err
@@ -113,6 +116,13 @@ func corrupt(ctx context.Context, w *world, r *rand.Rand) error {
 	files, err := filepath.Glob(filepath.Join(w.checkpoints, fmt.Sprintf("chk-%d", w.newest()), "*"))
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("checkpoint %d has no files: %w", w.newest(), err)
+	}
+	shared, err := w.sharedByNewest(ctx)
+	if err != nil {
+		return err
+	}
+	if len(shared) > 0 && r.IntN(2) == 0 {
+		files = shared
 	}
 	name := files[r.IntN(len(files))]
 	data, err := os.ReadFile(name)
@@ -126,6 +136,44 @@ func corrupt(ctx context.Context, w *world, r *rand.Rand) error {
 		return err
 	}
 	return w.job.start(1 + r.IntN(4))
+}
+
+// sharedByNewest returns the shared files that only the newest checkpoint refers to. Those that
+// older ones refer to as well are left alone: damage there is damage to all of them, and the
+// one before the newest must be whole to go on from.
+func (w *world) sharedByNewest(ctx context.Context) (files []string, err error) {
+	store, err := checkpoint.View(ctx, w.checkpoints)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	infos, err := store.List()
+	if err != nil {
+		return nil, err
+	}
+	newest := w.newest()
+	var own []string
+	older := map[string]bool{}
+	for _, info := range infos {
+		if info.Manifest == nil {
+			continue // nothing is restored from it
+		}
+		for _, segment := range info.Manifest.Segments {
+			for _, ref := range segment.Shared {
+				if info.ID == int64(newest) {
+					own = append(own, ref.Name)
+				} else {
+					older[ref.Name] = true
+				}
+			}
+		}
+	}
+	for _, name := range own {
+		if !older[name] {
+			files = append(files, filepath.Join(w.checkpoints, "shared", name))
+		}
+	}
+	return files, nil
 }
 
 // cut takes the network between the job and the broker away: connections break, or
