@@ -301,18 +301,20 @@ func (c *Checkpoint) Verify() error {
 	damage = append(damage, atOnce(c.manifest.Segments, func(info SegmentInfo) error {
 		return c.segments[info.File].verify(c.manifest)
 	}))
-	seen := map[string]bool{}
+	var shared []string
 	for _, ref := range c.manifest.sharedRefs() {
-		if seen[ref.Name] {
-			continue
-		}
-		seen[ref.Name] = true
-		r, err := c.Shared(ref.Name)
-		if err == nil {
-			_, err = io.Copy(io.Discard, r)
-			err = errors.Join(err, r.Close())
-		}
-		damage = append(damage, err)
+		shared = append(shared, ref.Name)
 	}
+	slices.Sort(shared)
+	damage = append(damage, atOnce(slices.Compact(shared), c.verifyShared))
 	return errors.Join(damage...)
+}
+
+func (c *Checkpoint) verifyShared(name string) error {
+	r, err := c.Shared(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, r)
+	return errors.Join(err, r.Close())
 }

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -187,7 +188,7 @@ func (s *sharedFiles) collect(owner owner, inUse func(name string) bool) error {
 // content is not what it was.
 type checkedReader struct {
 	file fileReader
-	from *io.SectionReader
+	from *bufio.Reader
 	hash *xxh3.Hasher
 	ref  SharedRef
 	path string
@@ -204,6 +205,11 @@ func (r *checkedReader) Read(p []byte) (int, error) {
 
 func (r *checkedReader) Close() error { return r.file.Close() }
 
+// readAhead is how much of a shared file is read at a time: each time is a request to an
+// object store.
+const readAhead = 4 << 20
+
 func newCheckedReader(f fileReader, ref SharedRef, path string) *checkedReader {
-	return &checkedReader{file: f, from: io.NewSectionReader(f, 0, f.size()), hash: xxh3.New(), ref: ref, path: path}
+	from := bufio.NewReaderSize(io.NewSectionReader(f, 0, f.size()), int(min(f.size(), readAhead)))
+	return &checkedReader{file: f, from: from, hash: xxh3.New(), ref: ref, path: path}
 }
