@@ -74,6 +74,8 @@ type checkpoints struct {
 	lastID int64
 	// newestID is the last completed one, or the one that this run was restored from.
 	newestID int64
+	// stored says that this job has completed a checkpoint in the store.
+	stored bool
 	// base is the last checkpoint that earlier runs of the program left: newer ones are
 	// this job's own.
 	base int64
@@ -162,6 +164,13 @@ func (c *checkpoints) newestCompleted() int64 {
 	return c.newestID
 }
 
+// hasStored reports whether this job has completed a checkpoint in the store.
+func (c *checkpoints) hasStored() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stored
+}
+
 // next returns the number of a new checkpoint.
 func (c *checkpoints) next() int64 {
 	c.mu.Lock()
@@ -212,6 +221,7 @@ func (c *checkpoints) completed(report status.Checkpoint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.newestID = max(c.newestID, report.ID)
+	c.stored = c.stored || !report.Savepoint // those may be somewhere else
 }
 
 // retain removes what need not be kept any longer.

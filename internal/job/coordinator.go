@@ -183,11 +183,7 @@ func (c *coordinator) loop() {
 // end waits for all that is under way and ends what is still open: the run is over. What
 // would be published after the next run has begun would not fit that.
 func (c *coordinator) end() {
-	overdue := time.AfterFunc(overdueAfter, func() {
-		c.run.log.Warn("the run has ended and waits for the checkpoint store, which does not answer", "store", c.job.store.Path())
-	})
-	defer overdue.Stop()
-	c.work.Wait()
+	c.waitForWork()
 	for _, a := range c.attempts() {
 		if a.path == "" {
 			c.remove(a, errGivenUp)
@@ -205,6 +201,23 @@ func (c *coordinator) end() {
 	c.work.Wait()
 	if c.retainAgain {
 		c.job.retain()
+	}
+}
+
+// waitForWork says so if it takes long.
+func (c *coordinator) waitForWork() {
+	done := make(chan struct{})
+	go func() {
+		c.work.Wait()
+		close(done)
+	}()
+	overdue := time.NewTimer(overdueAfter)
+	defer overdue.Stop()
+	select {
+	case <-done:
+	case <-overdue.C:
+		c.run.log.Warn("the run has ended and waits for the checkpoint store, which does not answer", "store", c.job.store.Path())
+		<-done
 	}
 }
 

@@ -76,6 +76,12 @@ func (r *run) restoreNodes(t *runningTask, cfg *task.Config) error {
 		}
 		return nil
 	}
+	r.restoring.Add(1)
+	cfg.GoneOn = func() {
+		if r.restoring.Add(-1) == 0 {
+			r.closeRestored() // so that it goes when it is old
+		}
+	}
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/lowwater/lowwater/connector"
@@ -20,6 +21,7 @@ import (
 type restored struct {
 	checkpoint *checkpoint.Checkpoint
 	allow      bool
+	closed     atomic.Bool
 }
 
 // restore returns what the next run starts from: the newest checkpoint of this job that
@@ -43,7 +45,7 @@ func (c *checkpoints) restore() (*restored, error) {
 	}
 	c.mu.Unlock()
 	c.job.log.Info("restoring", "checkpoint", m.ID, "path", cp.Path())
-	r := &restored{cp, c.options.Restore.AllowNonRestoredState}
+	r := &restored{checkpoint: cp, allow: c.options.Restore.AllowNonRestoredState}
 	return r, r.adopt(c.job)
 }
 
@@ -73,6 +75,9 @@ func (c *checkpoints) choose() (*checkpoint.Checkpoint, error) {
 	case damaged > 0:
 		return nil, fmt.Errorf("checkpoints: all %d in %s that could be gone on from are damaged: to go on without state would lose it; "+
 			"name a savepoint with ResumeFrom, or start anew with StartFresh", damaged, c.store.Path())
+	case c.hasStored():
+		return nil, fmt.Errorf("checkpoints: those that this job has completed are gone from %s: to go on without state would lose it; "+
+			"bring them back, name a savepoint with ResumeFrom, or start anew with StartFresh", c.store.Path())
 	}
 	if c.started && c.start.After > 0 {
 		c.job.log.Info("starting without state: the newest run was started fresh and has completed no checkpoint", "store", c.store.Path(), "after", c.start.After)
@@ -119,9 +124,10 @@ func (r *restored) adopt(j *Job) error {
 	return nil
 }
 
-// close is called when the operators need the checkpoint no longer.
+// close is called when the operators need the checkpoint no longer. The second time it does
+// nothing.
 func (r *restored) close() error {
-	if r == nil {
+	if r == nil || !r.closed.CompareAndSwap(false, true) {
 		return nil
 	}
 	return r.checkpoint.Close()

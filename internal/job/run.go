@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lowwater/lowwater/internal/exchange"
@@ -29,6 +30,8 @@ type run struct {
 	// coordinator is nil if the job takes no checkpoints.
 	coordinator *coordinator
 	restored    *restored
+	// restoring counts the tasks that have yet to take up what they are restored from.
+	restoring atomic.Int64
 	// notOpened says that the first error came before the operators of its task were open.
 	// It is set when execute has ended.
 	notOpened bool
@@ -108,10 +111,15 @@ func (r *run) execute() error {
 	w.stopping.Wait()
 	coordinators.Wait()
 	r.closeSources()
+	r.closeRestored()
+	return w.first
+}
+
+// closeRestored closes what the run was restored from, which nobody reads any more.
+func (r *run) closeRestored() {
 	if err := r.restored.close(); err != nil {
 		r.log.Warn("closing the checkpoint that was restored failed", "error", err)
 	}
-	return w.first
 }
 
 // waiting is what execute knows while it waits for the tasks.

@@ -63,6 +63,9 @@ type Config struct {
 	Checkpoints Checkpoints
 	// Opened, if not nil, is called once all operators are open.
 	Opened func() error
+	// GoneOn, if not nil, is called once nothing more is read of what the operators are
+	// restored from.
+	GoneOn func()
 }
 
 // Task is one subtask.
@@ -257,6 +260,9 @@ func (t *Task) Run() (err error) {
 	t.ready.Store(true)
 	if err := t.goOn(); err != nil {
 		return err
+	}
+	if t.cfg.GoneOn != nil {
+		t.cfg.GoneOn()
 	}
 	run := t.runInput
 	if t.source != nil {

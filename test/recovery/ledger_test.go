@@ -55,6 +55,13 @@ func (l *ledger) commit(id int) error {
 	return nil
 }
 
+// shown returns how many records are visible, while the job runs.
+func (l *ledger) shown() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.visible)
+}
+
 type ledgerWriter struct {
 	ledger    *ledger
 	open      []string

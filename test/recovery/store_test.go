@@ -74,7 +74,7 @@ func TestStoreHangs(t *testing.T) {
 				time.Sleep(5500 * time.Millisecond)
 				tr.on.Store(true)
 				time.Sleep(2 * time.Second)
-				visible, before := len(l.visible), readBy(j)
+				visible, before := l.shown(), readBy(j)
 				began := time.Now()
 				if path, err := j.Checkpoint(t.Context()); err == nil {
 					t.Errorf("stored in %s", path)
@@ -85,7 +85,7 @@ func TestStoreHangs(t *testing.T) {
 				if hung.name != "snapshot" && readBy(j) == before { // tasks wait for their own snapshots
 					t.Error("the job has not got on")
 				}
-				if len(l.visible) != visible {
+				if l.shown() != visible {
 					t.Error("output is visible that no checkpoint covers")
 				}
 				records, _ := j.Checkpoints()

@@ -1,6 +1,8 @@
 package recovery
 
 import (
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lowwater/lowwater"
+	"github.com/lowwater/lowwater/internal/checkpoint"
 	"github.com/lowwater/lowwater/status"
 )
 
@@ -68,6 +71,49 @@ func TestStoreIsDeleted(t *testing.T) {
 			t.Errorf("%d have failed, %d have completed", records.Failed, records.Completed)
 		}
 		finish(t, trial, l, start(t, trial, l, environment(dir, lowwater.ResumeLatest())))
+	})
+}
+
+// A job whose checkpoints are gone when it fails says so, rather than begin without state.
+func TestCheckpointsAreGoneAtARestart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "checkpoints")
+	synctest.Test(t, func(t *testing.T) {
+		trial := calmTrial(32)
+		env := lowwater.NewEnvironment(lowwater.WithLogger(slog.New(slog.DiscardHandler)), lowwater.WithParallelism(2),
+			lowwater.WithRestart(lowwater.FixedDelay{Attempts: 2, Delay: time.Second}), lowwater.WithCheckpoints(dir, time.Second))
+		j := start(t, trial, newLedger(trial), env)
+		time.Sleep(3500 * time.Millisecond)
+		if err := errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)); err != nil { // nothing can be stored, so the run fails
+			t.Fatal(err)
+		}
+		if err := j.Wait(); err == nil || !strings.Contains(err.Error(), "are gone from "+dir) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A checkpoint that a run has gone on from is removed when it is old, while the run goes on.
+func TestRestoredCheckpointBecomesOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		trial := calmTrial(33)
+		l := newLedger(trial)
+		address := "mem://" + t.Name()
+		j := start(t, trial, l, environment(address))
+		time.Sleep(3500 * time.Millisecond)
+		j.Cancel()
+		if err := j.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		j = start(t, trial, l, environment(address, lowwater.ResumeLatest(), lowwater.RetainCheckpoints(1)))
+		time.Sleep(3500 * time.Millisecond)
+		store, err := checkpoint.View(t.Context(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if infos, err := store.List(); err != nil || len(infos) != 1 {
+			t.Errorf("there are %v, %v", infos, err)
+		}
+		finish(t, trial, l, j)
 	})
 }
 
