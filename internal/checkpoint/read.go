@@ -222,7 +222,7 @@ func (s *openSegment) close() error {
 }
 
 // verify reads everything.
-func (s *openSegment) verify(m *Manifest) error {
+func (s *openSegment) verify() error {
 	index, err := s.load()
 	if err != nil {
 		return err

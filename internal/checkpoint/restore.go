@@ -299,7 +299,7 @@ func (c *Checkpoint) Shared(name string) (io.ReadCloser, error) {
 func (c *Checkpoint) Verify() error {
 	var damage []error
 	damage = append(damage, atOnce(c.manifest.Segments, func(info SegmentInfo) error {
-		return c.segments[info.File].verify(c.manifest)
+		return c.segments[info.File].verify()
 	}))
 	var shared []string
 	for _, ref := range c.manifest.sharedRefs() {

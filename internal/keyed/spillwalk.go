@@ -1,0 +1,172 @@
+package keyed
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/lowwater/lowwater/internal/snapshot"
+	"github.com/lowwater/lowwater/internal/spill"
+)
+
+// This file has the walks over what is on disk of a state: for EachKey, for snapshots that
+// stand alone, and to remove what has expired.
+
+// eachOnDisk calls visit for the keys that are on disk now, as they are at the beginning.
+func (s *store[K, C]) eachOnDisk(visit func(hash uint64, key K) error) error {
+	if s.spilled == nil || s.spilled.filter.Len() == 0 {
+		return nil
+	}
+	decode, err := s.backend.keys.Decoder(s.backend.keys.Schema())
+	if err != nil {
+		return err
+	}
+	view := s.spilled.shared.store.View()
+	prefix := s.spilled.prefix()
+	for e, viewErr := range view.From(prefix, prefix) {
+		if err = viewErr; err != nil {
+			break
+		}
+		var key K
+		if _, err = decode(e.Key[diskKeyHead:], &key); err != nil {
+			break
+		}
+		if err = visit(s.backend.keys.hash(key), key); err != nil {
+			break
+		}
+	}
+	if closeErr := view.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// snapshotDisk adds what is on disk now to the part of the state, in a snapshot that stands
+// alone.
+func (s *store[K, C]) snapshotDisk(to *Snapshot, part *KeyedPart[K]) error {
+	sp := s.spilled
+	if sp == nil || sp.filter.Len() == 0 || to.w.Incremental() {
+		return nil
+	}
+	// A decoder of its own: the other one is the subtask's.
+	decode, err := s.cells.decoder(snapshot.Part{Version: int(s.cells.layout), Schemas: s.cells.schemas}, 0)
+	if err != nil {
+		return err
+	}
+	w := diskWriter[C]{lives: s.cells.lives, decode: decode, dated: s.cells.layout.isDated(), now: s.backend.now}
+	view, prefix := sp.shared.store.View(), sp.prefix()
+	to.addImmutable(part.part, func(ctx context.Context, to snapshot.PartWriter) error {
+		return w.write(ctx, view.From(prefix, prefix), to)
+	}, view.Close)
+	return nil
+}
+
+// diskWriter writes what is on disk into a snapshot, except for cells in which all has
+// expired.
+type diskWriter[C any] struct {
+	lives  func(c *C, now int64) bool
+	decode func(data []byte, c *C) error
+	dated  bool
+	now    int64
+	entry  []byte
+}
+
+func (w *diskWriter[C]) write(ctx context.Context, entries iter.Seq2[spill.Entry, error], to snapshot.PartWriter) error {
+	n := 0
+	for e, err := range entries {
+		if err != nil {
+			return err
+		}
+		if n++; n%entriesPerLook == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if w.dated {
+			var c C
+			if err := w.decode(e.Value, &c); err != nil {
+				return err
+			}
+			if !w.lives(&c, w.now) {
+				continue
+			}
+		}
+		w.entry = append(append(w.entry[:0], e.Key[diskKeyHead:]...), e.Value...)
+		if err := to.Append(int(binary.BigEndian.Uint16(e.Key[2:])), w.entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entriesPerLook is how many entries are written between two looks at whether the snapshot
+// was given up.
+const entriesPerLook = 1024
+
+// diskSweep is a walk over the cells on disk, which removes expired ones.
+type diskSweep struct {
+	// due is how many cells are to be looked at.
+	due int
+	// at is the key to go on from.
+	at []byte
+}
+
+// sweepAtATime is how many cells are looked at together.
+const sweepAtATime = 1024
+
+// cleanUpDisk is cleanUp for what is on disk.
+func (s *store[K, C]) cleanUpDisk(budget int) {
+	sp := s.spilled
+	if sp == nil || sp.filter.Len() == 0 || sp.shared.store.Holding() { // a view would wait
+		return
+	}
+	if sp.sweep.due += budget; sp.sweep.due < min(sweepAtATime, sp.filter.Len()) {
+		return
+	}
+	if err := s.sweepDisk(); err != nil {
+		s.backend.fail(fmt.Errorf("state %q: %w", s.name, err))
+	}
+}
+
+func (s *store[K, C]) sweepDisk() error {
+	sp := s.spilled
+	o, sweep := sp.shared, &sp.sweep
+	decodeKey, err := s.backend.keys.Decoder(s.backend.keys.Schema())
+	if err != nil {
+		return err
+	}
+	view, prefix := o.store.View(), sp.prefix()
+	from, more := prefix, false
+	if len(sweep.at) > 0 {
+		from = sweep.at
+	}
+	for e, entryErr := range view.From(prefix, from) {
+		if err = entryErr; err != nil {
+			break
+		}
+		if more = sweep.due <= 0; more {
+			sweep.at = append(sweep.at[:0], e.Key...)
+			break
+		}
+		sweep.due--
+		var c C
+		if err = sp.decode(e.Value, &c); err != nil {
+			break
+		}
+		if sp.cells.lives(&c, s.backend.now) {
+			continue
+		}
+		var key K
+		if _, err = decodeKey(e.Key[diskKeyHead:], &key); err != nil {
+			break
+		}
+		sp.filter.Remove(s.backend.keys.hash(key))
+		if err = o.batch.Delete(e.Key); err != nil {
+			break
+		}
+	}
+	if !more {
+		sweep.at, sweep.due = sweep.at[:0], 0
+	}
+	return errors.Join(err, o.batch.Commit(), view.Close())
+}
