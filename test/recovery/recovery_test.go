@@ -19,6 +19,7 @@ import (
 	"github.com/lowwater/lowwater"
 	"github.com/lowwater/lowwater/eventtime"
 	"github.com/lowwater/lowwater/state"
+	"github.com/lowwater/lowwater/status"
 	"github.com/lowwater/lowwater/window"
 )
 
@@ -246,8 +247,12 @@ func (t *trial) look(j *lowwater.Job) {
 	}
 }
 
-// ended reports whether the job's input has ended.
+// ended reports whether the job's input has ended and all output is out: a run that was
+// cancelled, or has failed, before its last checkpoint has not brought it out.
 func ended(j *lowwater.Job) bool {
+	if j.Status().Life.State != status.Finished {
+		return false
+	}
 	for _, v := range j.Status().Vertices {
 		for _, s := range v.Subtasks {
 			for _, o := range s.Operators {
