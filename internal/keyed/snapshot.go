@@ -148,7 +148,9 @@ func (s *Snapshot) Image(from, to int, write func(to *Encoder, i uint32) error) 
 }
 
 // Start hands the writing to a goroutine of its own. Afterwards only the functions that
-// write may add something, with their Encoder.
+// write may add something, with their Encoder. Once something has been added it must be
+// called, also if that of something else has failed: the subtask writes what it changes, and
+// counts on the goroutine to take it. After an error the goroutine only ends the snapshot.
 func (s *Snapshot) Start() { s.w.Later(s.write) }
 
 // Over reports whether nothing more is read of what was added, so that it may be changed

@@ -135,14 +135,11 @@ func (o *keyedBroadcast[K, T, U, R]) Open(rt *operator.Runtime, out operator.Out
 // Snapshot implements operator.Stateful.
 func (o *keyedBroadcast[K, T, U, R]) Snapshot(w snapshot.Writer) error {
 	s := keyed.NewSnapshot(w)
+	defer s.Start()
 	if err := o.core.snapshot(s); err != nil {
 		return err
 	}
-	if err := o.states.backend.Snapshot(s); err != nil {
-		return err
-	}
-	s.Start()
-	return nil
+	return o.states.backend.Snapshot(s)
 }
 
 func (o *keyedBroadcast[K, T, U, R]) Process(input int, p exchange.Payload) error {

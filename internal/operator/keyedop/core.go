@@ -78,11 +78,8 @@ func (c *core[K, R]) opened(err error) error {
 // Snapshot implements operator.Stateful.
 func (c *core[K, R]) Snapshot(w snapshot.Writer) error {
 	s := keyed.NewSnapshot(w)
-	if err := c.snapshot(s); err != nil {
-		return err
-	}
-	s.Start()
-	return nil
+	defer s.Start()
+	return c.snapshot(s)
 }
 
 // snapshot adds states and timers.

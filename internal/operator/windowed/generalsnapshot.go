@@ -26,6 +26,7 @@ func (o *general[K, T, A]) Snapshot(w snapshot.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer s.Start()
 	entries, err := o.windowsWriter(s)
 	if err != nil {
 		return err
@@ -41,11 +42,7 @@ func (o *general[K, T, A]) Snapshot(w snapshot.Writer) error {
 	if err := o.snapshotTimers(s, eventTimersPart, o.service.Event); err != nil {
 		return err
 	}
-	if err := o.snapshotTimers(s, clockTimersPart, o.service.Processing); err != nil {
-		return err
-	}
-	s.Start()
-	return nil
+	return o.snapshotTimers(s, clockTimersPart, o.service.Processing)
 }
 
 func (o *general[K, T, A]) snapshotTimers(s *keyed.Snapshot, name string, q *keyed.TimerQueue[K, window.TimeWindow]) error {
