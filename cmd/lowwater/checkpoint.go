@@ -234,7 +234,7 @@ func listLine(info checkpoint.Info) string {
 		completed, job = m.Completed.UTC().Format(time.RFC3339), m.Job
 		stored := int64(0)
 		for _, s := range m.Segments {
-			stored += s.Size
+			stored += s.StateSize()
 		}
 		size = fmt.Sprint(stored)
 	}

@@ -192,7 +192,16 @@ func syncDir(name string) error {
 func (l *local) publish(name string, data []byte) error { return writeFile(l, name, data) }
 
 func (l *local) lock() (owner, error) {
-	name := filepath.Join(l.root, "lock")
+	f, err := l.lockNow()
+	if err != nil {
+		return nil, err
+	}
+	return &fileLock{local: l, file: f}, nil
+}
+
+// lockNow locks the folder until the file that it returns is closed.
+func (l *local) lockNow() (*os.File, error) {
+	name := l.path(lockName)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
@@ -211,7 +220,56 @@ func (l *local) lock() (owner, error) {
 	if err := errors.Join(f.Truncate(0), writeAt(f, owner)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return held(f.Close), nil
+	return f, nil
+}
+
+const lockName = "lock"
+
+// fileLock is the hold on a folder: a file in it that is locked. The lock is worth nothing
+// any more if somebody removes that file. Then it is made and locked anew, unless another
+// run has come first.
+type fileLock struct {
+	local *local
+	mu    sync.Mutex
+	file  *os.File
+}
+
+func (k *fileLock) check() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	mine, err := k.file.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Stat(k.local.path(lockName))
+	if err == nil && os.SameFile(mine, there) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(k.local.root, 0o755); err != nil {
+		return err
+	}
+	f, err := k.local.lockNow()
+	if isLocked(err) {
+		return fmt.Errorf("%w, whose file %q something had removed: %w", ErrTakenOver, lockName, err)
+	}
+	if err != nil {
+		return err
+	}
+	_ = k.file.Close() // it is gone
+	k.file = f
+	return nil
+}
+
+// suffix is empty: no other run can write meanwhile.
+func (*fileLock) suffix() string { return "" }
+
+func (k *fileLock) release() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.file.Close()
 }
 
 func writeAt(f *os.File, text string) error {

@@ -11,6 +11,8 @@ import (
 // processes with one directory are not found out.
 func lockFile(*os.File) error { return nil }
 
+func isLocked(error) bool { return false }
+
 func freeSpace(string) (uint64, bool) { return 0, false }
 
 func isNoSpace(err error) bool { return errors.Is(err, errNoSpace) }

@@ -157,10 +157,3 @@ func (c *claim) suffix() string { return "-run" + strconv.FormatInt(c.number, 10
 
 // release leaves the claim: numbers must not come again.
 func (c *claim) release() error { return nil }
-
-// held is the hold on a storage that is locked for as long as it is open.
-type held func() error
-
-func (held) check() error     { return nil }
-func (held) suffix() string   { return "" }
-func (h held) release() error { return h() }

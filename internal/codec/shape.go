@@ -241,7 +241,7 @@ func (b *shaper) fillFields(s *shape) error {
 			continue
 		}
 		if !sf.IsExported() && !(sf.Anonymous && structBehind(sf.Type)) {
-			return fmt.Errorf("%v has the unexported field %s, which would be lost: export it, tag it `avro:\"-\"` if it need not survive a restart, "+
+			return fmt.Errorf("%v has the unexported field %s, which would be lost: export it, tag it `avro:\"-\"` if it need not survive a restart and is in no key, "+
 				"or give %v the methods MarshalBinary and UnmarshalBinary", s.typ, sf.Name, s.typ)
 		}
 		f := field{name: tag.name, goName: sf.Name, aliases: tag.aliases, offset: sf.Offset}

@@ -13,10 +13,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -145,14 +147,24 @@ func newPlace(o *Options) (place, error) {
 	return place{dir, lock}, nil
 }
 
+// close removes the directory. It gets another name first, so that nobody who looks for what
+// dead processes left locks it meanwhile, which makes a file in it.
 func (p *place) close() error {
-	if err := errors.Join(p.lock.Close(), os.RemoveAll(p.dir)); err != nil {
+	gone := filepath.Join(filepath.Dir(p.dir), removedPrefix+strings.TrimPrefix(filepath.Base(p.dir), dirPrefix))
+	err := os.Rename(p.dir, gone)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // somebody has removed it
+	}
+	if err := errors.Join(err, os.RemoveAll(gone), p.lock.Close()); err != nil {
 		return p.failed("cannot be removed", err)
 	}
 	return nil
 }
 
-const dirPrefix = "lowwater-spill-"
+const (
+	dirPrefix     = "lowwater-spill-"
+	removedPrefix = "lowwater-removed-"
+)
 
 // makeDir makes and locks a directory of its own under base. Another process may take it
 // for a dead one's before it is locked, and then it makes another.
@@ -172,9 +184,13 @@ func makeDir(base string) (dir string, lock *pebble.Lock, err error) {
 	return "", nil, err
 }
 
-// removeDead removes the directories that no living process has locked. What cannot be
-// removed stays: it is in nobody's way.
+// removeDead removes the directories that no living process has locked, and those that are
+// being removed. What cannot be removed stays: it is in nobody's way.
 func removeDead(base string) {
+	removed, _ := filepath.Glob(filepath.Join(base, removedPrefix+"*"))
+	for _, dir := range removed {
+		_ = os.RemoveAll(dir)
+	}
 	dirs, _ := filepath.Glob(filepath.Join(base, dirPrefix+"*"))
 	for _, dir := range dirs {
 		lock, err := pebble.LockDirectory(dir, vfs.Default)
