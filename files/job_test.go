@@ -100,7 +100,7 @@ func TestJob(t *testing.T) {
 // give the same windows with any parallelism, and no record is late.
 func TestFilesNotBegunHoldEventTime(t *testing.T) {
 	in := t.TempDir()
-	const each, parts = 3000, 5 // several batches a file
+	const each, parts = 3000, 5   // several batches a file
 	for i := range int64(parts) { // the first file has the latest records
 		w := mustWriter(t, files.NewSink(filepath.Join(in, fmt.Sprint(parts-i)), files.JSONLines[rec]()))
 		check(t, w.Write(t.Context(), batchOf(recs(i*each, (i+1)*each))))
