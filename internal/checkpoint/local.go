@@ -46,14 +46,20 @@ func (l *local) path(name string) string { return filepath.Join(l.root, filepath
 
 func (l *local) create(name string) (fileWriter, error) {
 	full := l.path(name)
-	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-		return nil, err
+	var err error
+	for range 3 {
+		if err = os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			return nil, err
+		}
+		var f *os.File
+		if f, err = os.Create(full + partSuffix); err == nil {
+			return &localWriter{File: f, name: full}, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) { // else the folder was empty, and its last writer has been given up
+			break
+		}
 	}
-	f, err := os.Create(full + partSuffix)
-	if err != nil {
-		return nil, err
-	}
-	return &localWriter{File: f, name: full}, nil
+	return nil, err
 }
 
 // localWriter may be given up while it is committed.
@@ -88,7 +94,9 @@ func (w *localWriter) abort() error {
 	}
 	w.done = true
 	_ = w.Close() // it is removed, whatever became of it
-	return os.Remove(w.Name())
+	err := os.Remove(w.Name())
+	_ = os.Remove(filepath.Dir(w.name)) // if it is empty
+	return err
 }
 
 func (l *local) open(name string) (fileReader, error) {

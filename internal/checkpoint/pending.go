@@ -210,12 +210,10 @@ func (p *Pending) discard() error {
 	p.mu.Lock()
 	segments := slices.Collect(maps.Values(p.segments))
 	p.mu.Unlock()
-	var own []string
 	for _, s := range segments {
 		s.Abort()
-		own = append(own, p.dir+"/"+s.info.File)
 	}
-	err := p.store.removeDir(p.storage, p.dir, own...)
+	err := p.store.removeDir(p.storage, p.dir)
 	p.store.forget(p)
 	if err != nil {
 		return fmt.Errorf("checkpoint %d: removing what was written of it: %w", p.id, err)
@@ -225,8 +223,7 @@ func (p *Pending) discard() error {
 
 // removeDir removes a checkpoint, the manifest first: without it, the rest is nothing. What
 // it removes is listed before the check: another run may have one of that number by now.
-// Files that are this run's own may be there or not; their folder goes with them.
-func (s *Store) removeDir(from storage, dir string, own ...string) error {
+func (s *Store) removeDir(from storage, dir string) error {
 	files, err := from.list(dir)
 	if err != nil {
 		return err
@@ -235,7 +232,7 @@ func (s *Store) removeDir(from storage, dir string, own ...string) error {
 		return err
 	}
 	manifest := dir + "/" + manifestName
-	names := own
+	var names []string
 	for _, f := range files {
 		if f.name != manifest {
 			names = append(names, f.name)

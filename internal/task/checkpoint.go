@@ -290,10 +290,21 @@ func (t *Task) linger() error {
 // Event time survives a restart: an operator goes on with the watermark that it had at the
 // barrier, so that what was late stays late, also if it is chained otherwise then. The part
 // holds, for each subtask, the combined watermark and those of the logical inputs, 8 bytes
-// each; a source has the one that it has emitted.
+// each; a source has the one that it has emitted. Its version says what the operator was.
+const (
+	headTimes    = 1
+	chainedTimes = 2
+)
+
+func timesVersion(i int) int {
+	if i == 0 {
+		return headTimes
+	}
+	return chainedTimes
+}
 
 func (t *Task) writeEventTime(i int, w snapshot.Writer) error {
-	p, err := w.Part(snapshot.Part{Name: snapshot.EventTimePart, Kind: snapshot.Union, Version: 1})
+	p, err := w.Part(snapshot.Part{Name: snapshot.EventTimePart, Kind: snapshot.Union, Version: timesVersion(i)})
 	if err != nil {
 		return err
 	}
@@ -319,8 +330,26 @@ func (t *Task) eventTime(i int) []int64 {
 	return append([]int64{combined}, inputs...)
 }
 
+// findSameInput notes which links get what the same subtask got when the checkpoint was taken:
+// a head that was one, and what is and was chained to such a link. A source, or what is behind one,
+// has the event time of some splits, which another subtask's input may be behind.
+func (t *Task) findSameInput() {
+	t.restored[0].sameInput = true
+	for i, n := range t.cfg.Nodes {
+		link := &t.restored[i]
+		if p := link.eventTime; p != nil && p.Part().Version != timesVersion(i) {
+			link.sameInput = false
+		}
+		for _, o := range n.Outputs {
+			if o.Writer == nil {
+				t.restored[o.Node].sameInput = link.sameInput
+			}
+		}
+	}
+}
+
 // restoreEventTime returns the watermarks that a link had, nil if there are none. With
-// another parallelism the lowest ones of all subtasks are taken.
+// another parallelism, or another input, the lowest ones of all subtasks are taken.
 func (t *Task) restoreEventTime(i int) (times []int64, err error) {
 	l, p := t.chain.links[i], t.restored[i].eventTime
 	if p == nil {
@@ -343,7 +372,7 @@ func (t *Task) restoreEventTime(i int) (times []int64, err error) {
 		}
 		bySubtask = append(bySubtask, times)
 	}
-	if len(bySubtask) == l.rt.Parallelism {
+	if len(bySubtask) == l.rt.Parallelism && t.restored[i].sameInput {
 		return bySubtask[l.rt.Subtask], nil
 	}
 	for _, other := range bySubtask {

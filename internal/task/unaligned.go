@@ -189,6 +189,8 @@ func (t *Task) endRecording(err error) {
 // records that a barrier overtook.
 type restoredLink struct {
 	eventTime snapshot.PartReader
+	// sameInput says that the subtask of the link gets what the one of its number got.
+	sameInput bool
 	inFlight  []restoredEdge
 }
 
@@ -223,6 +225,7 @@ func (t *Task) claimRestored() {
 			}
 		}
 	}
+	t.findSameInput()
 }
 
 // goOn brings the task to where it was: the last link first, because what it had yet to
