@@ -56,6 +56,9 @@ type trial struct {
 	faults atomic.Int64
 	odds   int
 	rolls  atomic.Uint64
+	// endedWaiting says that the last run was ended when it had failed and waited for its
+	// restart: then not all of its output is out, however far it was.
+	endedWaiting bool
 	// images is how many images of state on disk are slow to be taken at the moment,
 	// behindImages how many records have come meanwhile.
 	images, behindImages atomic.Int64
@@ -201,7 +204,7 @@ func (t *trial) run(tb testing.TB, build func(*lowwater.Environment)) error {
 		default:
 			return err
 		}
-		resume = lowwater.ResumeLatest()
+		resume, t.endedWaiting = lowwater.ResumeLatest(), false
 		if t.random.IntN(3) > 0 && attempt < 5 {
 			<-time.After(time.Duration(t.random.IntN(8000)) * time.Millisecond)
 			savepoint, err := t.interrupt(j)
@@ -221,7 +224,7 @@ func (t *trial) run(tb testing.TB, build func(*lowwater.Environment)) error {
 		if t.ran != nil {
 			t.ran(j)
 		}
-		if ended(j) {
+		if ended(j) && !t.endedWaiting {
 			return nil
 		}
 	}
@@ -265,6 +268,12 @@ func ended(j *lowwater.Job) bool {
 	return true
 }
 
+// end ends a run, and notes whether it had failed and waited to be restarted.
+func (t *trial) end(j *lowwater.Job, end func()) {
+	t.endedWaiting = j.Status().Life.State == status.Restarting
+	end()
+}
+
 // interrupt ends a run in the middle, or disturbs it.
 func (t *trial) interrupt(j *lowwater.Job) (savepoint string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -272,14 +281,14 @@ func (t *trial) interrupt(j *lowwater.Job) (savepoint string, err error) {
 	switch t.random.IntN(4) {
 	case 0: // as a crash: nothing is flushed, the last checkpoint counts
 		t.seen.cancels.Add(1)
-		j.Cancel()
+		t.end(j, j.Cancel)
 	case 1:
 		t.seen.stops.Add(1)
-		j.Stop()
+		t.end(j, j.Stop)
 	case 2:
 		savepoint, err = j.StopWithSavepoint(ctx, "", false)
 		if err != nil { // it had ended, or failed and will be restarted
-			j.Stop()
+			t.end(j, j.Stop)
 			savepoint, err = "", nil
 		}
 		t.seen.savepoints.Add(1)
