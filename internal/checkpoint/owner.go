@@ -56,14 +56,19 @@ func takeOver(s storage) (owner, error) {
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
-		if err != nil {
+		published := err == nil
+		if published {
+			if err = c.probe(); err == nil {
+				c.removeOlder()
+				return c, nil
+			}
+		}
+		// Others that come at the same time, and remove older claims, look like a store that
+		// does not do what it should.
+		now, listErr := newestClaim(s)
+		if listErr != nil || now < c.number || published && now == c.number {
 			return nil, err
 		}
-		if err := c.probe(); err != nil {
-			return nil, err
-		}
-		c.removeOlder()
-		return c, nil
 	}
 	return nil, fmt.Errorf("%s: %d other runs came at the same time: give each job a directory of its own", s.path(""), claimAttempts)
 }
