@@ -173,7 +173,7 @@ func TestAsyncMapEndsWithTheJob(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // in virtual time, as below: all calls are under way
 		j.Cancel()
 		_ = j.Wait() // cancelled
 		if ended.Load() != 20 {
@@ -194,7 +194,7 @@ func TestAsyncMapFlushesOnStop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // the records have come, their calls have not ended
 		j.Stop()
 		if err := j.Wait(); err != nil {
 			t.Fatal(err)
@@ -213,7 +213,7 @@ func TestAsyncMapResultsComeOutByThemselves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // all there is has been done
 		if !slices.Equal(got.Values(), []event{{"a", 1, 1}}) {
 			t.Errorf("results %v while the job runs", got.Values())
 		}

@@ -2,7 +2,8 @@ package connector
 
 import (
 	"context"
-	"fmt"
+
+	"github.com/lowwater/lowwater/internal/enum"
 )
 
 // SplitCodec is implemented by sources whose position can be stored in a checkpoint.
@@ -95,11 +96,7 @@ const (
 
 // String returns the guarantee in words, such as "at-least-once".
 func (g SinkGuarantee) String() string {
-	names := [...]string{"none", "at-least-once", "exactly-once"}
-	if int(g) >= len(names) {
-		return fmt.Sprintf("unknown (%d)", g)
-	}
-	return names[g]
+	return enum.Name(g, "none", "at-least-once", "exactly-once")
 }
 
 // GuaranteedSink is implemented by sinks that let the author choose. Sinks without it

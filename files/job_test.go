@@ -71,7 +71,7 @@ func TestJob(t *testing.T) {
 		strategy := eventtime.ForMonotonousTimestamps[rec]().WithTimestampAssigner(func(r rec, _ int64) int64 { return r.N * 1000 })
 		lowwater.FromSource(env, files.NewSource(in, files.JSONLines[rec]()), strategy, "in").
 			Map(func(r rec) rec {
-				time.Sleep(time.Millisecond)
+				time.Sleep(time.Millisecond) // of virtual time, so that there are checkpoints on the way
 				if (r.N == 2*each+700 || r.N == 5*each-100) && panics.Add(1) <= 2 {
 					panic("as planned")
 				}

@@ -415,7 +415,7 @@ func TestRollByAge(t *testing.T) {
 		w := openSink(t, files.NewSink(dir, files.JSONLines[rec](), files.RollInterval(time.Minute)), 1)[0]
 		check(t, w.Write(t.Context(), batchOf(recs(0, 3))))
 		for want, wait := range []time.Duration{59 * time.Second, time.Second} {
-			time.Sleep(wait)
+			time.Sleep(wait) // in virtual time
 			check(t, w.Writer.(connector.WatermarkWriter).WriteWatermark(t.Context(), 0))
 			if visible, _ := tree(t, dir); len(visible) != want {
 				t.Errorf("visible are %q, want %d", visible, want)

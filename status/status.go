@@ -7,8 +7,9 @@
 package status
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/lowwater/lowwater/internal/enum"
 )
 
 // Job is what a job looks like at one moment.
@@ -180,11 +181,7 @@ const (
 
 // String returns the state in words, such as "active".
 func (s SplitState) String() string {
-	names := [...]string{"active", "idle", "paused", "finished"}
-	if uint32(s) >= uint32(len(names)) {
-		return fmt.Sprintf("unknown (%d)", s)
-	}
-	return names[s]
+	return enum.Name(s, "active", "idle", "paused", "finished")
 }
 
 // IdleReason says what declared a split idle.
@@ -201,11 +198,7 @@ const (
 
 // String returns the reason in a word, "" for NotIdle.
 func (r IdleReason) String() string {
-	names := [...]string{"", "timeout", "broker"}
-	if uint32(r) >= uint32(len(names)) {
-		return fmt.Sprintf("unknown (%d)", r)
-	}
-	return names[r]
+	return enum.Name(r, "", "timeout", "broker")
 }
 
 // Sample is a count with descriptions of the latest, oldest first.

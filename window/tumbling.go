@@ -3,6 +3,8 @@ package window
 import (
 	"fmt"
 	"time"
+
+	"github.com/lowwater/lowwater/internal/enum"
 )
 
 // Stagger shifts the tumbling windows of each subtask, so that not all subtasks
@@ -22,11 +24,7 @@ const (
 
 // String returns the Go expression of the constant.
 func (s Stagger) String() string {
-	names := [...]string{"window.StaggerNone", "window.StaggerRandom", "window.StaggerNatural"}
-	if int(s) >= len(names) {
-		return fmt.Sprintf("unknown (%d)", s)
-	}
-	return names[s]
+	return enum.Name(s, "window.StaggerNone", "window.StaggerRandom", "window.StaggerNatural")
 }
 
 // TumblingAssigner assigns windows of one size that follow each other without

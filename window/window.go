@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/lowwater/lowwater/internal/enum"
 )
 
 // TimeWindow is the half-open interval [Start, End) of event or processing
@@ -64,11 +66,7 @@ const (
 
 // String returns the timing in words, such as "on-time".
 func (t Timing) String() string {
-	names := [...]string{"on-time", "early", "late", "closed by silence"}
-	if int(t) >= len(names) {
-		return fmt.Sprintf("unknown (%d)", t)
-	}
-	return names[t]
+	return enum.Name(t, "on-time", "early", "late", "closed by silence")
 }
 
 // Pane is one result of a window: what the incremental window functions

@@ -1,8 +1,9 @@
 package exchange
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/lowwater/lowwater/internal/enum"
 )
 
 // Payload is a batch of records whose types only the operators at both ends
@@ -30,11 +31,7 @@ const (
 )
 
 func (k Kind) String() string {
-	names := [...]string{"records", "watermark", "status", "end-of-data", "barrier"}
-	if int(k) >= len(names) {
-		return fmt.Sprintf("unknown (%d)", k)
-	}
-	return names[k]
+	return enum.Name(k, "records", "watermark", "status", "end-of-data", "barrier")
 }
 
 // Message is what travels on a channel, in order: a batch or one signal.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/internal/enum"
 	"github.com/lowwater/lowwater/internal/exchange"
 	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/internal/operator"
@@ -34,11 +35,7 @@ const (
 )
 
 func (p Partitioning) String() string {
-	names := [...]string{"AUTO", "FORWARD", "REBALANCE", "BROADCAST", "HASH", "CUSTOM"}
-	if int(p) >= len(names) {
-		return fmt.Sprintf("unknown (%d)", p)
-	}
-	return names[p]
+	return enum.Name(p, "AUTO", "FORWARD", "REBALANCE", "BROADCAST", "HASH", "CUSTOM")
 }
 
 // Edge connects an output of one node with an input of another.

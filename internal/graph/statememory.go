@@ -3,6 +3,7 @@ package graph
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -23,13 +24,8 @@ func (g *Graph) StatePerSubtask() int64 {
 
 // validateStateMemory refuses a budget for nothing.
 func (g *Graph) validateStateMemory() error {
-	if g.StateMemory == 0 {
+	if g.StateMemory == 0 || slices.ContainsFunc(g.Nodes, func(n *Node) bool { return n.KeepsState }) {
 		return nil
-	}
-	for _, n := range g.Nodes {
-		if n.KeepsState {
-			return nil
-		}
 	}
 	return errors.New("WithStateMemory: no operator of the job keeps state that the budget is for, that of functions of keyed streams, of rolling aggregations and of windows that do not overlap or merge: " +
 		"leave it out; other windows, interval joins, sorting and timers stay in memory")

@@ -244,6 +244,7 @@ func mapCells[K, MK comparable, E any](keys *mapKeys[MK], el *element[E]) (*cell
 		return nil, fmt.Errorf("key of the map: %w", err)
 	}
 	m := pairs[K, MK, E]{mapKey, el}
+	isFlat := IsFlat[MK]() && el.isFlat
 	return &cells[K, entries[MK, E]]{
 		layout:  mapLayout.withTTL(el.dated),
 		schemas: map[string]string{"mapKey": mapKey.Schema(), "value": el.schema},
@@ -279,7 +280,7 @@ func mapCells[K, MK comparable, E any](keys *mapKeys[MK], el *element[E]) (*cell
 			if c.many != nil {
 				n += c.len() * entryOverhead
 			}
-			if IsFlat[MK]() && el.isFlat {
+			if isFlat {
 				return n
 			}
 			return n + encoded

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"unsafe"
 
 	"github.com/lowwater/lowwater/internal/spill"
 )
@@ -112,7 +111,7 @@ func (s *store[K, C]) want(hashes []uint64, keys []K) error {
 func (s *store[K, C]) bringWanted(from *spill.Cursor, hashes []uint64, keys []K) error {
 	sp := s.spilled
 	o := sp.shared
-	fixed := int(unsafe.Sizeof(Entry[K, C]{})) + entryOverhead
+	fixed := EntryBytes[K, C]()
 	reads := 0
 	defer func() { o.Numbers.SpillReads.Add(int64(reads)) }()
 	for _, w := range o.prefetch.wanted {

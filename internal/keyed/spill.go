@@ -2,9 +2,9 @@ package keyed
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
-	"unsafe"
 
 	"github.com/lowwater/lowwater/internal/metric"
 	"github.com/lowwater/lowwater/internal/snapshot"
@@ -57,10 +57,7 @@ func (b *Backend[K]) Close() error {
 	if o == nil || o.store == nil {
 		return nil
 	}
-	err := o.batch.Close()
-	if closeErr := o.store.Close(); err == nil {
-		err = closeErr
-	}
+	err := errors.Join(o.batch.Close(), o.store.Close())
 	o.store = nil
 	return err
 }
@@ -151,6 +148,9 @@ type spilled[K comparable, C any] struct {
 	filter spill.Filter
 	cells  *cells[K, C]
 	decode func(data []byte, c *C) error
+	// decodeKey reads a key, and flatKeys says that keys take no memory outside the table.
+	decodeKey func(data []byte, key *K) (rest []byte, err error)
+	flatKeys  bool
 	// used has a bit for each entry of the table, set when it was looked up.
 	used []uint64
 	// recent says whether it pays to bring in what a batch may use.
@@ -177,7 +177,10 @@ func (s *store[K, C]) limit(storage func() (*cells[K, C], error)) error {
 	if err != nil {
 		return err
 	}
-	sp := &spilled[K, C]{shared: b.overflow, number: len(b.states), cells: cells}
+	sp := &spilled[K, C]{shared: b.overflow, number: len(b.states), cells: cells, flatKeys: IsFlat[K]()}
+	if sp.decodeKey, err = b.keys.Decoder(b.keys.Schema()); err != nil {
+		return err
+	}
 	sp.decode, err = cells.decoder(snapshot.Part{Version: int(cells.layout), Schemas: cells.schemas}, 0)
 	s.spilled = sp
 	return err
@@ -321,13 +324,10 @@ func (s *store[K, C]) removeAt(i int) {
 	}
 }
 
-// entryOverhead is about what the index takes for an entry.
-const entryOverhead = 16
-
 // bytes returns about how much memory the state takes: the table, and the filter.
 func (s *store[K, C]) bytes() (table, filter int) {
 	s.probeSize()
-	each := float64(unsafe.Sizeof(Entry[K, C]{})) + entryOverhead + s.spilled.average
+	each := float64(EntryBytes[K, C]()) + s.spilled.average
 	return int(each * float64(s.table.Len())), s.spilled.filter.Bytes()
 }
 
@@ -374,7 +374,7 @@ func (s *store[K, C]) encode(e *Entry[K, C]) (outside int, err error) {
 // outside returns what a key and a cell with encodings of such lengths take in memory
 // outside the table.
 func (s *store[K, C]) outside(c *C, key, value int) int {
-	if IsFlat[K]() {
+	if s.spilled.flatKeys {
 		key = 0
 	}
 	return key + s.spilled.cells.outside(c, value)
@@ -393,7 +393,7 @@ func (s *store[K, C]) spillSome(bytes int) error {
 		inMemory, _ := s.bytes()
 		o.warn(s.name, inMemory, s.table.Len())
 	}
-	fixed := int(unsafe.Sizeof(Entry[K, C]{})) + entryOverhead
+	fixed := EntryBytes[K, C]()
 	written := 0
 	for bytes > 0 && s.table.Len() > 0 {
 		if sp.hand == 0 || sp.hand > s.table.Len() {

@@ -2,7 +2,6 @@ package keyed
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/lowwater/lowwater/internal/metric"
 	"github.com/lowwater/lowwater/internal/snapshot"
-	"github.com/lowwater/lowwater/internal/snapshot/snapshottest"
 	"github.com/lowwater/lowwater/state"
 )
 
@@ -116,51 +114,75 @@ func TestSpillingChangesNothing(t *testing.T) {
 	}
 }
 
-func spillAtRandom(t *testing.T, r *rand.Rand, ttl state.TTL) {
-	hash := hasherOf[string](t)
-	keys := make([]string, 400+r.IntN(2000))
-	for i := range keys {
-		keys[i] = fmt.Sprint("key", i)
+// twins are two backends that are used alike: one with a budget, which holds a few of its
+// keys, and one without.
+type twins struct {
+	r           *rand.Rand
+	hash        func(string) uint64
+	keys        []string
+	free, tight *allStates
+	numbers     *metric.State
+	now         int64
+}
+
+func newTwins(t testing.TB, r *rand.Rand, ttl state.TTL) *twins {
+	t.Helper()
+	w := &twins{r: r, hash: hasherOf[string](t), keys: make([]string, 400+r.IntN(2000)), free: openAll(t, ttl), now: 1000}
+	for i := range w.keys {
+		w.keys[i] = fmt.Sprint("key", i)
 	}
-	free := openAll(t, ttl)
 	b, numbers := limited(t, 1<<(9+r.IntN(7)), nil)
-	tight := openAllIn(t, b, ttl)
-	now := int64(1000)
-	use := func() {
-		if r.IntN(400) == 0 {
-			now++
-		}
-		key := keys[min(r.IntN(len(keys)), r.IntN(len(keys)))]
-		if r.IntN(4) == 0 {
-			touchAtRandom(r, tight, keys)
-		}
-		for _, s := range []*allStates{free, tight} {
-			s.SetTime(now)
-			s.SetCurrentKey(hash(key), key)
-		}
-		if seen := randomUse(r, free, tight); seen[0] != seen[1] {
-			t.Fatalf("key %s: %s with a budget, %s without", key, seen[1], seen[0])
-		}
-		budget := r.IntN(6)
-		for _, s := range []*allStates{free, tight} {
-			s.ClearCurrentKey()
-			s.CleanUp(budget)
-		}
-		if err := tight.Err(); err != nil {
-			t.Fatal(err)
-		}
+	w.tight, w.numbers = openAllIn(t, b, ttl), numbers
+	return w
+}
+
+// use uses a state of a key in both.
+func (w *twins) use(t testing.TB) {
+	t.Helper()
+	r := w.r
+	if r.IntN(400) == 0 {
+		w.now++
 	}
+	key := w.keys[min(r.IntN(len(w.keys)), r.IntN(len(w.keys)))]
+	if r.IntN(4) == 0 {
+		touchAtRandom(r, w.tight, w.keys)
+	}
+	for _, s := range []*allStates{w.free, w.tight} {
+		s.SetTime(w.now)
+		s.SetCurrentKey(w.hash(key), key)
+	}
+	if seen := randomUse(r, w.free, w.tight); seen[0] != seen[1] {
+		t.Fatalf("key %s: %s with a budget, %s without", key, seen[1], seen[0])
+	}
+	budget := r.IntN(6)
+	for _, s := range []*allStates{w.free, w.tight} {
+		s.ClearCurrentKey()
+		s.CleanUp(budget)
+	}
+	if err := w.tight.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// visit sees that EachKey finds the same in both.
+func (w *twins) visit(t *testing.T) {
+	t.Helper()
+	if diff := cmp.Diff(eachKey(t, w.free), eachKey(t, w.tight)); diff != "" {
+		t.Fatalf("EachKey without (-) and with (+) a budget:\n%s", diff)
+	}
+}
+
+func spillAtRandom(t *testing.T, r *rand.Rand, ttl state.TTL) {
+	w := newTwins(t, r, ttl)
 	for range 2 {
 		for range r.IntN(10_000) {
-			use()
+			w.use(t)
 		}
-		if diff := cmp.Diff(eachKey(t, free), eachKey(t, tight)); diff != "" {
-			t.Fatalf("EachKey without (-) and with (+) a budget:\n%s", diff)
-		}
-		reference, taken, at := takeSnapshot(t, free.Backend), takeSnapshot(t, tight.Backend), now
+		w.visit(t)
+		reference, taken, at := takeSnapshot(t, w.free.Backend), takeSnapshot(t, w.tight.Backend), w.now
 		for more := true; more; {
 			for range r.IntN(1000) {
-				use()
+				w.use(t)
 			}
 			var err error
 			if more, err = taken.Step(); err != nil {
@@ -170,42 +192,15 @@ func spillAtRandom(t *testing.T, r *rand.Rand, ttl state.TTL) {
 		if err := reference.Finish(); err != nil {
 			t.Fatal(err)
 		}
-		want := restoredContents(t, reference, 1, at, 1<<40, ttl, keys)
-		got := restoredContents(t, taken, 1+r.IntN(4), at, 1<<(9+r.IntN(7)), ttl, keys)
+		want := restoredContents(t, reference, 1, at, 1<<40, ttl, w.keys)
+		got := restoredContents(t, taken, 1+r.IntN(4), at, 1<<(9+r.IntN(7)), ttl, w.keys)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("restored without (-) and with (+) a budget:\n%s", diff)
 		}
 	}
-	if ttl.After == 0 && (numbers.SpillReads.Value() == 0 || numbers.SpillWrites.Value() == 0) {
-		t.Errorf("%d reads and %d writes: the budget is too large for this test", numbers.SpillReads.Value(), numbers.SpillWrites.Value())
+	if ttl.After == 0 && (w.numbers.SpillReads.Value() == 0 || w.numbers.SpillWrites.Value() == 0) {
+		t.Errorf("%d reads and %d writes: the budget is too large for this test", w.numbers.SpillReads.Value(), w.numbers.SpillWrites.Value())
 	}
-}
-
-// restoredContents returns what a number of subtasks have of a snapshot.
-func restoredContents(t *testing.T, taken *snapshottest.Snapshot, parallelism int, at, budget int64, ttl state.TTL, keys []string) map[string]string {
-	t.Helper()
-	hash := hasherOf[string](t)
-	readers, err := snapshottest.Readers([]*snapshottest.Snapshot{taken}, parallelism, 128)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]string{}
-	for subtask, reader := range readers {
-		b, _ := limited(t, budget, reader)
-		b.SetTime(at)
-		s := openAllIn(t, b, ttl)
-		var own []string
-		for _, k := range keys {
-			if SubtaskOf(KeyGroup(hash(k), 128), parallelism, 128) == subtask {
-				own = append(own, k)
-			}
-		}
-		maps.Copy(all, s.contents(own, hash))
-		if err := b.Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return all
 }
 
 // What nobody reads any more leaves the disk, and memory stays within the budget.

@@ -51,9 +51,9 @@ func openRestored(t testing.TB, from snapshot.Reader, subtask, parallelism int, 
 	return s, b.RestoreSpilled()
 }
 
-// imageContents returns what a number of subtasks have of an incremental snapshot, and checks
-// that nothing of it is unclaimed.
-func imageContents(t testing.TB, taken *snapshottest.Snapshot, parallelism int, at, budget int64, ttl state.TTL, keys []string) map[string]string {
+// restoredContents returns what a number of subtasks have of a snapshot, and checks that
+// nothing of it is unclaimed.
+func restoredContents(t testing.TB, taken *snapshottest.Snapshot, parallelism int, at, budget int64, ttl state.TTL, keys []string) map[string]string {
 	t.Helper()
 	hash := hasherOf[string](t)
 	readers, err := snapshottest.Readers([]*snapshottest.Snapshot{taken}, parallelism, 128)
@@ -97,42 +97,13 @@ func TestIncrementalSnapshots(t *testing.T) {
 }
 
 func incrementAtRandom(t *testing.T, r *rand.Rand, ttl state.TTL) {
-	hash := hasherOf[string](t)
-	keys := make([]string, 400+r.IntN(2000))
-	for i := range keys {
-		keys[i] = fmt.Sprint("key", i)
-	}
-	free := openAll(t, ttl)
-	b, _ := limited(t, 1<<(9+r.IntN(7)), nil)
-	tight := openAllIn(t, b, ttl)
-	now := int64(1000)
-	use := func() {
-		if r.IntN(400) == 0 {
-			now++
-		}
-		key := keys[min(r.IntN(len(keys)), r.IntN(len(keys)))]
-		for _, s := range []*allStates{free, tight} {
-			s.SetTime(now)
-			s.SetCurrentKey(hash(key), key)
-		}
-		if seen := randomUse(r, free, tight); seen[0] != seen[1] {
-			t.Fatalf("key %s: %s with a budget, %s without", key, seen[1], seen[0])
-		}
-		budget := r.IntN(6)
-		for _, s := range []*allStates{free, tight} {
-			s.ClearCurrentKey()
-			s.CleanUp(budget)
-		}
-		if err := tight.Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	w := newTwins(t, r, ttl)
 	files := &snapshottest.Files{}
 	for range 4 {
 		for range r.IntN(5000) {
-			use()
+			w.use(t)
 		}
-		reference, taken, at := takeSnapshot(t, free.Backend), takeIncremental(t, files, tight.Backend), now
+		reference, taken, at := takeSnapshot(t, w.free.Backend), takeIncremental(t, files, w.tight.Backend), w.now
 		if r.IntN(4) == 0 {
 			taken.Abort()
 			reference.Abort()
@@ -140,12 +111,10 @@ func incrementAtRandom(t *testing.T, r *rand.Rand, ttl state.TTL) {
 		}
 		for more := true; more; {
 			for range r.IntN(500) {
-				use()
+				w.use(t)
 			}
 			if r.IntN(5) == 0 { // waits for the image
-				if diff := cmp.Diff(eachKey(t, free), eachKey(t, tight)); diff != "" {
-					t.Fatalf("EachKey without (-) and with (+) a budget:\n%s", diff)
-				}
+				w.visit(t)
 			}
 			var err error
 			if more, err = taken.Step(); err != nil {
@@ -155,12 +124,12 @@ func incrementAtRandom(t *testing.T, r *rand.Rand, ttl state.TTL) {
 		if err := errors.Join(reference.Finish(), taken.Finish()); err != nil {
 			t.Fatal(err)
 		}
-		want := imageContents(t, reference, 1, at, 0, ttl, keys)
+		want := restoredContents(t, reference, 1, at, 0, ttl, w.keys)
 		budget := int64(0)
 		if r.IntN(3) > 0 {
 			budget = 1 << (9 + r.IntN(7))
 		}
-		got := imageContents(t, taken, 1+r.IntN(4), at, budget, ttl, keys)
+		got := restoredContents(t, taken, 1+r.IntN(4), at, budget, ttl, w.keys)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("restored from a full snapshot (-) and an incremental one (+):\n%s", diff)
 		}

@@ -15,32 +15,26 @@ import (
 // stand alone, and to remove what has expired.
 
 // eachOnDisk calls visit for the keys that are on disk now, as they are at the beginning.
-func (s *store[K, C]) eachOnDisk(visit func(hash uint64, key K) error) error {
+func (s *store[K, C]) eachOnDisk(visit func(hash uint64, key K) error) (err error) {
 	if s.spilled == nil || s.spilled.filter.Len() == 0 {
 		return nil
 	}
-	decode, err := s.backend.keys.Decoder(s.backend.keys.Schema())
-	if err != nil {
-		return err
-	}
 	view := s.spilled.shared.store.View()
+	defer func() { err = errors.Join(err, view.Close()) }()
 	prefix := s.spilled.prefix()
-	for e, viewErr := range view.From(prefix, prefix) {
-		if err = viewErr; err != nil {
-			break
+	for e, err := range view.From(prefix, prefix) {
+		if err != nil {
+			return err
 		}
 		var key K
-		if _, err = decode(e.Key[diskKeyHead:], &key); err != nil {
-			break
+		if _, err := s.spilled.decodeKey(e.Key[diskKeyHead:], &key); err != nil {
+			return err
 		}
-		if err = visit(s.backend.keys.hash(key), key); err != nil {
-			break
+		if err := visit(s.backend.keys.hash(key), key); err != nil {
+			return err
 		}
 	}
-	if closeErr := view.Close(); err == nil {
-		err = closeErr
-	}
-	return err
+	return nil
 }
 
 // snapshotDisk adds what is on disk now to the part of the state, in a snapshot that stands
@@ -131,11 +125,8 @@ func (s *store[K, C]) cleanUpDisk(budget int) {
 func (s *store[K, C]) sweepDisk() error {
 	sp := s.spilled
 	o, sweep := sp.shared, &sp.sweep
-	decodeKey, err := s.backend.keys.Decoder(s.backend.keys.Schema())
-	if err != nil {
-		return err
-	}
 	view, prefix := o.store.View(), sp.prefix()
+	var err error
 	from, more := prefix, false
 	if len(sweep.at) > 0 {
 		from = sweep.at
@@ -157,7 +148,7 @@ func (s *store[K, C]) sweepDisk() error {
 			continue
 		}
 		var key K
-		if _, err = decodeKey(e.Key[diskKeyHead:], &key); err != nil {
+		if _, err = sp.decodeKey(e.Key[diskKeyHead:], &key); err != nil {
 			break
 		}
 		sp.filter.Remove(s.backend.keys.hash(key))

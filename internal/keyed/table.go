@@ -58,6 +58,13 @@ type Entry[K comparable, V any] struct {
 	Key   K
 }
 
+// entryOverhead is about what the index takes for an entry, in bytes.
+const entryOverhead = 16
+
+// EntryBytes returns about how many bytes an entry takes in a table, besides what its key and
+// its value point to.
+func EntryBytes[K comparable, V any]() int { return int(unsafe.Sizeof(Entry[K, V]{})) + entryOverhead }
+
 // slot holds the table half of a hash in its upper half and an entry number
 // plus one in its lower half; 0 is empty.
 type slot uint64

@@ -40,7 +40,7 @@ var house = [][]string{
 	{"internal/progress"},
 	{"internal/metric"},
 	{"connector", "state", "status", "window", "eventtime"},
-	{"internal/invariants"}, // assertions that every room may use
+	{"internal/invariants", "internal/enum"}, // assertions, and names of constants, that every room may use
 }
 
 // roomOf returns the level of a package's folder from the top and its room, or

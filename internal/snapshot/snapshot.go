@@ -8,9 +8,10 @@ package snapshot
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"iter"
+
+	"github.com/lowwater/lowwater/internal/enum"
 )
 
 // Kind says how a part is dealt out when an operator is restored, possibly with
@@ -30,11 +31,7 @@ const (
 )
 
 func (k Kind) String() string {
-	names := [...]string{"keyed", "list", "union", "broadcast"}
-	if int(k) >= len(names) {
-		return fmt.Sprintf("unknown (%d)", k)
-	}
-	return names[k]
+	return enum.Name(k, "keyed", "list", "union", "broadcast")
 }
 
 // Part describes one part of an operator's snapshot.

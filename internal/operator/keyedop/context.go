@@ -2,8 +2,8 @@ package keyedop
 
 import (
 	"errors"
-	"fmt"
 
+	"github.com/lowwater/lowwater/internal/enum"
 	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/internal/operator"
 	"github.com/lowwater/lowwater/state"
@@ -20,11 +20,7 @@ const (
 )
 
 func (d Domain) String() string {
-	names := [...]string{"event time", "processing time"}
-	if int(d) >= len(names) {
-		return fmt.Sprintf("unknown (%d)", d)
-	}
-	return names[d]
+	return enum.Name(d, "event time", "processing time")
 }
 
 // Context is what the function of a keyed operator sees of it: the record or timer it

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"unsafe"
 
 	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/internal/metric"
@@ -99,7 +98,7 @@ func (o *panes[K, T, A]) openSpilling() error {
 		logger: o.rt.Logger, numbers: &o.rt.Metrics.State,
 	}
 	s.numbers.BudgetBytes.Set(s.budget)
-	s.sizes.fixed = int(unsafe.Sizeof(keyed.Entry[K, A]{})) + entryOverhead
+	s.sizes.fixed = keyed.EntryBytes[K, A]()
 	s.sizes.flatKeys = keyed.IsFlat[K]()
 	var err error
 	if s.runs.decodeKey, err = s.keys.Decoder(s.keys.Schema()); err != nil {

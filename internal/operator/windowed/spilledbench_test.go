@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/internal/keyed"
 	"github.com/lowwater/lowwater/internal/operator"
 	"github.com/lowwater/lowwater/window"
 )
@@ -17,7 +18,7 @@ import (
 func BenchmarkSpilled(b *testing.B) {
 	const keys, batches = 1_000_000, 2_000_000 / connector.BatchSize
 	// An entry of a text key and a count, with its key.
-	const bytesPerKey = 32 + entryOverhead + 17
+	bytesPerKey := int64(keyed.EntryBytes[string, int64]() + 17)
 	for _, c := range []struct {
 		name   string
 		memory int64

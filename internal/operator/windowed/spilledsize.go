@@ -15,9 +15,6 @@ type sizes struct {
 	buf        []byte
 }
 
-// entryOverhead is about what the index of a table takes for an entry.
-const entryOverhead = 16
-
 // average is that over the latest values.
 type average float64
 

@@ -79,23 +79,24 @@ func (e *exposition) emit(scope string, list []Metric, labels ...[]Label) {
 			names, values = append(names, l.Name), append(values, clean(l.Value))
 		}
 	}
-	alike := map[string]int{}
-	for _, m := range list {
-		alike[newExposed(scope, m, values, clean).key()]++
+	series, alike := make([]exposed, len(list)), map[string]int{}
+	for i, m := range list {
+		series[i] = newExposed(scope, m, values, clean)
+		alike[series[i].key]++
 	}
-	for _, m := range list {
+	for i, m := range list {
 		number, ok := m.Value.Number()
 		if !ok || math.IsNaN(number) {
 			continue
 		}
-		s := newExposed(scope, m, values, clean)
-		if alike[s.key()] > 1 {
+		s := series[i]
+		if alike[s.key] > 1 {
 			s = newExposed(scope, m, values, asIs)
 		}
-		if e.seen[s.key()] {
+		if e.seen[s.key] {
 			continue
 		}
-		e.seen[s.key()] = true
+		e.seen[s.key] = true
 		allNames := names[:len(names):len(names)]
 		for _, l := range m.Group.Labels {
 			allNames = append(allNames, l.Name)
@@ -111,6 +112,7 @@ func (e *exposition) emit(scope string, list []Metric, labels ...[]Label) {
 type exposed struct {
 	name   string
 	values []string // of its labels
+	key    string   // all of that
 }
 
 // newExposed returns the series of a metric whose scope has labels of these values. The
@@ -120,14 +122,13 @@ func newExposed(scope string, m Metric, values []string, write func(string) stri
 	if m.Group.Logical != "" {
 		name += "_" + m.Group.Logical
 	}
-	s := exposed{clean(name + "_" + m.Name), values[:len(values):len(values)]}
+	s := exposed{name: clean(name + "_" + m.Name), values: values[:len(values):len(values)]}
 	for _, l := range m.Group.Labels {
 		s.values = append(s.values, write(l.Value))
 	}
+	s.key = s.name + "\x00" + strings.Join(s.values, "\x00")
 	return s
 }
-
-func (s exposed) key() string { return s.name + "\x00" + strings.Join(s.values, "\x00") }
 
 // asIs is for the labels of series that clean would make one, such as those of the topics
 // a.b and a_b. Flink shows one of them.
