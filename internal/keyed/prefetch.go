@@ -53,6 +53,7 @@ func (b *Backend[K]) bringAll(hashes []uint64, keys []K) {
 // that fewer than half of the records of the last batch used.
 func (s *store[K, C]) bringAll(hashes []uint64, keys []K) error {
 	sp := s.spilled
+	sp.young = s.table.Len()
 	wanted := 2*sp.recent.lookups >= sp.recent.records
 	sp.recent = usage{records: len(hashes)}
 	if !wanted || sp.filter.Len() == 0 {

@@ -157,6 +157,10 @@ type spilled[K comparable, C any] struct {
 	recent usage
 	// hand is the number behind the entry that is looked at next.
 	hand int
+	// young is the number from which on entries came with the batch at hand. The clock
+	// hand begins its rounds below them, or a table of which all was used would lose
+	// first what was brought in for the batch.
+	young int
 	// average is the bytes of a cell outside its table, over the latest ones.
 	average float64
 	// told says that the log has the state.
@@ -396,8 +400,11 @@ func (s *store[K, C]) spillSome(bytes int) error {
 	fixed := EntryBytes[K, C]()
 	written := 0
 	for bytes > 0 && s.table.Len() > 0 {
-		if sp.hand == 0 || sp.hand > s.table.Len() {
-			sp.hand = s.table.Len()
+		if n := s.table.Len(); sp.hand == 0 || sp.hand > n {
+			sp.hand = n
+			if sp.young > 0 {
+				sp.hand = min(n, sp.young)
+			}
 		}
 		sp.hand--
 		if sp.isUsed(sp.hand) {
