@@ -221,11 +221,13 @@ type FailureRate = job.FailureRate
 // of a delay that is added or taken away at random.
 type ExponentialDelay = job.ExponentialDelay
 
-// DefaultRestart is the policy of jobs with checkpoints, Flink's default: after 1 s, then
+// DefaultRestart returns the policy of jobs with checkpoints, Flink's default: after 1 s, then
 // ever later by a factor of 1.5 up to 1 min, and from the beginning after an hour without
 // failure.
-var DefaultRestart RestartPolicy = ExponentialDelay{
-	Initial: time.Second, Max: time.Minute, Multiplier: 1.5, ResetAfter: time.Hour, Jitter: 0.1,
+func DefaultRestart() RestartPolicy {
+	return ExponentialDelay{
+		Initial: time.Second, Max: time.Minute, Multiplier: 1.5, ResetAfter: time.Hour, Jitter: 0.1,
+	}
 }
 
 // WithRestart sets what happens after a failure; nil means that the job fails for good.

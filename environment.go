@@ -208,7 +208,7 @@ func (e *Environment) Start(ctx context.Context, name string) (*Job, error) {
 	case e.restart != nil:
 		e.options.Restart = job.NewRestart(e.restart)
 	case e.options.Checkpoints != nil && !e.noRestart:
-		e.options.Restart = job.NewRestart(DefaultRestart)
+		e.options.Restart = job.NewRestart(DefaultRestart())
 	}
 	j, err := e.startServed(ctx)
 	if err != nil {

@@ -58,8 +58,8 @@ func (s *Scope) Restore(name string, v Restored) {
 	s.restored++
 }
 
-// Empty reports whether no State is set.
-func (s *Scope) Empty() bool { return len(s.cells) == 0 }
+// IsEmpty reports whether no State is set.
+func (s *Scope) IsEmpty() bool { return len(s.cells) == 0 }
 
 // State is a value that triggers and window functions keep by scope. It is made
 // once, and stands for the value in whatever scope it is used with.

@@ -45,7 +45,7 @@ type Trigger interface {
 	// OnElement is called for each element that a window took. timestamp is
 	// math.MinInt64 if the element has none.
 	OnElement(c TriggerContext, timestamp int64, w TimeWindow) TriggerResult
-	timerCallbacks
+	TriggerCallbacks
 }
 
 // ElementTrigger is Trigger for triggers that look at values. It is given to
@@ -53,11 +53,11 @@ type Trigger interface {
 type ElementTrigger[T any] interface {
 	// OnElement is Trigger.OnElement with the element's value.
 	OnElement(c TriggerContext, value T, timestamp int64, w TimeWindow) TriggerResult
-	timerCallbacks
+	TriggerCallbacks
 }
 
-// timerCallbacks is what Trigger and ElementTrigger have in common.
-type timerCallbacks interface {
+// TriggerCallbacks are the methods that Trigger and ElementTrigger have in common.
+type TriggerCallbacks interface {
 	// OnEventTime is called when the watermark reaches an event-time timer of
 	// the window, at t: one that the trigger registered, or the operator's own
 	// at the window's cleanup time. The window may have no contents any more;

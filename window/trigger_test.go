@@ -10,7 +10,7 @@ import (
 
 func TestTriggersValidate(t *testing.T) {
 	for _, test := range []struct {
-		trigger timerCallbacks
+		trigger TriggerCallbacks
 		want    string
 	}{
 		{CountTrigger(0), "window.CountTrigger: 0: must be at least 1"},
@@ -60,7 +60,7 @@ func TestStateIsPerScope(t *testing.T) {
 		t.Errorf("name %q, %v after clearing the count", v, ok)
 	}
 	name.Clear(&a)
-	if !a.Empty() || !b.Empty() {
+	if !a.IsEmpty() || !b.IsEmpty() {
 		t.Error("Empty is wrong after clearing")
 	}
 }

@@ -41,7 +41,7 @@ func (s *windowState[A]) drop() {
 	s.acc, s.filled = none, false
 }
 
-func (k *keyWindows[A]) empty() bool { return len(k.windows) == 0 && k.global.Empty() }
+func (k *keyWindows[A]) empty() bool { return len(k.windows) == 0 && k.global.IsEmpty() }
 
 func (k *keyWindows[A]) position(w window.TimeWindow) int {
 	end := w.MaxTimestamp()
@@ -64,7 +64,7 @@ func (k *keyWindows[A]) at(w window.TimeWindow) *windowState[A] {
 
 // prune forgets s if nothing is left of it.
 func (k *keyWindows[A]) prune(s *windowState[A]) {
-	if s.filled || s.live || !s.trigger.Empty() || !s.user.Empty() {
+	if s.filled || s.live || !s.trigger.IsEmpty() || !s.user.IsEmpty() {
 		return
 	}
 	if i := k.position(s.window); i < len(k.windows) && k.windows[i] == s {
