@@ -110,7 +110,7 @@ func WithStopTimeout(d time.Duration) Option {
 }
 
 // WithStateMemory sets how many bytes of memory the keyed state of functions and the
-// contents of tumbling and global windows may take, all subtasks together; 0, the default,
+// contents of tumbling, session and global windows may take, all subtasks together; 0, the default,
 // is no limit. It is divided evenly among the subtasks that have such state or windows, and
 // compared with an estimate. What is more goes to temporary files under dir, the system's
 // directory for them if it is empty, the state that has not been used for longest first: the
@@ -118,7 +118,7 @@ func WithStopTimeout(d time.Duration) Option {
 // of a window that was on disk fire in no defined order.
 //
 // Keys, state, accumulators and records of windows must be types that can be stored, as with
-// checkpoints. Windows that overlap or merge, that have a trigger, an evictor or state of
+// checkpoints. Windows that overlap, that have a trigger, an evictor or state of
 // their own, and those of a window.ArrivalOrdered aggregator stay in memory, as do interval
 // joins and timers (docs/state.md); a plan check names the operators that hold such.
 //

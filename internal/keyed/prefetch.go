@@ -136,7 +136,7 @@ func (s *store[K, C]) bringWanted(from *spill.Cursor, hashes []uint64, keys []K)
 			return err
 		}
 		sp.filter.Remove(hash)
-		*s.insert(hash, key) = cell
+		s.arrive(hash, key, cell)
 		outside := s.outside(&cell, len(w.key)-diskKeyHead, len(value))
 		sp.sized(outside)
 		o.prefetch.room -= fixed + outside

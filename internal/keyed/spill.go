@@ -168,6 +168,10 @@ type spilled[K comparable, C any] struct {
 	// probe is the entry whose size is looked at next.
 	probe int
 	sweep diskSweep
+	// arrived and left, if they are set, are called when a cell has come into the table from
+	// disk, and when it has left it.
+	arrived func(hash uint64, key K, c *C)
+	left    func(c C)
 }
 
 // limit makes a store one that spills, if the backend has a budget.
@@ -261,6 +265,16 @@ func (s *store[K, C]) insert(hash uint64, key K) *C {
 	return &s.table.insert(hash, key).Value
 }
 
+// arrive adds a cell to the table that was on disk.
+func (s *store[K, C]) arrive(hash uint64, key K, cell C) *C {
+	c := s.insert(hash, key)
+	*c = cell
+	if s.spilled.arrived != nil {
+		s.spilled.arrived(hash, key, c)
+	}
+	return c
+}
+
 // bring moves a cell from disk into the table.
 func (s *store[K, C]) bring(hash uint64, key K) *C {
 	var c *C
@@ -275,8 +289,7 @@ func (s *store[K, C]) bring(hash uint64, key K) *C {
 		s.spilled.shared.Numbers.SpillReads.Add(1)
 		if err == nil && found {
 			err = s.dropOnDisk(hash, at)
-			c = s.insert(hash, key)
-			*c = cell
+			c = s.arrive(hash, key, cell)
 			s.spilled.sized(s.outside(&cell, len(at)-diskKeyHead, size))
 		}
 	}
@@ -421,7 +434,11 @@ func (s *store[K, C]) spillSome(bytes int) error {
 		}
 		sp.sized(outside)
 		sp.filter.Add(e.Hash)
+		cell := e.Value
 		s.removeAt(sp.hand)
+		if sp.left != nil { // not before a snapshot has what it needs of it
+			sp.left(cell)
+		}
 		bytes -= fixed + outside
 		written++
 	}
@@ -438,6 +455,6 @@ func (o *overflow) warn(state string, inMemory, entries int) {
 		return
 	}
 	o.Logger.Warn("state is larger than its memory budget: what has not been used for longest goes to disk, and reading it back is slower; "+
-		"raise WithStateMemory or the parallelism if that is too slow (timers, interval joins, and windows that overlap or merge stay in memory)",
+		"raise WithStateMemory or the parallelism if that is too slow (timers, interval joins, and windows that overlap stay in memory)",
 		"state", state, "bytesInMemory", inMemory, "entriesInMemory", entries, "budgetBytes", o.Bytes, "directory", o.store.Dir())
 }

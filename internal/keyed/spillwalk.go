@@ -15,7 +15,18 @@ import (
 // stand alone, and to remove what has expired.
 
 // eachOnDisk calls visit for the keys that are on disk now, as they are at the beginning.
-func (s *store[K, C]) eachOnDisk(visit func(hash uint64, key K) error) (err error) {
+func (s *store[K, C]) eachOnDisk(visit func(hash uint64, key K) error) error {
+	return s.visitDisk(func(encoded, _ []byte) error {
+		var key K
+		if _, err := s.spilled.decodeKey(encoded, &key); err != nil {
+			return err
+		}
+		return visit(s.backend.keys.hash(key), key)
+	})
+}
+
+// visitDisk calls visit for what is on disk now: keys, as they are encoded, and cells.
+func (s *store[K, C]) visitDisk(visit func(key, cell []byte) error) (err error) {
 	if s.spilled == nil || s.spilled.filter.Len() == 0 {
 		return nil
 	}
@@ -26,11 +37,7 @@ func (s *store[K, C]) eachOnDisk(visit func(hash uint64, key K) error) (err erro
 		if err != nil {
 			return err
 		}
-		var key K
-		if _, err := s.spilled.decodeKey(e.Key[diskKeyHead:], &key); err != nil {
-			return err
-		}
-		if err := visit(s.backend.keys.hash(key), key); err != nil {
+		if err := visit(e.Key[diskKeyHead:], e.Value); err != nil {
 			return err
 		}
 	}

@@ -13,8 +13,10 @@ type due[V any] struct {
 // whether it still means something.
 type endHeap[V any] []due[V]
 
-func (h endHeap[V]) before(i, j int) bool {
-	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
+func (h endHeap[V]) before(i, j int) bool { return h[i].before(&h[j]) }
+
+func (d *due[V]) before(other *due[V]) bool {
+	return d.at < other.at || d.at == other.at && d.seq < other.seq
 }
 
 func (h *endHeap[V]) push(d due[V]) {

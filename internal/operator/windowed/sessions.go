@@ -40,6 +40,9 @@ type sessions[K comparable, T, A any] struct {
 
 	// snapshot is the last one that was begun; see keep.
 	snapshot *keyed.Snapshot
+	// spilled is nil unless there is a budget for memory. It has its own ends then, and keys
+	// is what of its keys is in memory.
+	spilled *spilledSessions[K, T, A]
 
 	entries []int32 // scratch space of Process
 	// refused is the records of a batch for which a key was added in vain.
@@ -54,7 +57,10 @@ func (o *sessions[K, T, A]) Open(rt *operator.Runtime, out operator.Output) erro
 	if err := o.open(rt, out, o.onClock, o.onSilence); err != nil {
 		return err
 	}
-	if err := o.openStorage(codecOf(o.fold)); err != nil || rt.Restored == nil {
+	if err := o.openStorage(codecOf(o.fold)); err != nil {
+		return err
+	}
+	if err := o.openSpilling(); err != nil || rt.Restored == nil {
 		return err
 	}
 	return o.restore()
@@ -74,30 +80,21 @@ func (o *sessions[K, T, A]) Process(_ int, p exchange.Payload) error {
 
 func (o *sessions[K, T, A]) addAll(b *keyedBatch[K, T]) error {
 	now := o.rt.Timers.Now()
+	if o.spilled != nil {
+		return o.spilled.addAll(b, now)
+	}
 	if cap(o.entries) < b.Len() {
 		o.entries = make([]int32, b.Len())
 	}
 	entries := o.entries[:b.Len()]
 	o.keys.UpsertBatch(b.Hashes, b.Keys, entries)
 	for i, n := range entries {
-		if err := o.assign(b, i, now); err != nil {
+		head := &o.keys.At(int(n)).Value
+		if err := o.add(head, b, i, now); err != nil {
 			return err
 		}
-		head := &o.keys.At(int(n)).Value
-		accepted := false
-		for _, w := range o.windows {
-			if s := o.take(head, b, i, w); s != nil {
-				accepted = true
-				if err := o.touched(s); err != nil {
-					return err
-				}
-			}
-		}
-		if !accepted {
-			o.late(b, i)
-			if *head == nil {
-				o.refused = append(o.refused, i)
-			}
+		if *head == nil {
+			o.refused = append(o.refused, i)
 		}
 	}
 	for _, i := range o.refused {
@@ -106,6 +103,26 @@ func (o *sessions[K, T, A]) addAll(b *keyedBatch[K, T]) error {
 		}
 	}
 	o.refused = o.refused[:0]
+	return nil
+}
+
+// add puts record i into the sessions of its key. head is where their list begins.
+func (o *sessions[K, T, A]) add(head **session[K, A], b *keyedBatch[K, T], i int, now int64) error {
+	if err := o.assign(b, i, now); err != nil {
+		return err
+	}
+	accepted := false
+	for _, w := range o.windows {
+		if s := o.take(head, b, i, w); s != nil {
+			accepted = true
+			if err := o.touched(s); err != nil {
+				return err
+			}
+		}
+	}
+	if !accepted {
+		o.late(b, i)
+	}
 	return nil
 }
 
@@ -169,6 +186,10 @@ func (o *sessions[K, T, A]) nextTime(s *session[K, A]) int64 {
 
 func (o *sessions[K, T, A]) queue(s *session[K, A], at int64) {
 	s.queued, s.due = true, at
+	if o.spilled != nil {
+		o.spilled.ends.push(due[keyOf[K]]{at, s.seq, keyOf[K]{s.hash, s.key}})
+		return
+	}
 	o.ends.push(due[*session[K, A]]{at, s.seq, s})
 }
 
@@ -192,73 +213,107 @@ func (o *sessions[K, T, A]) onClock(now int64) error {
 }
 
 func (o *sessions[K, T, A]) setAlarm() {
-	if o.processingTime && len(o.ends) > 0 {
+	if !o.processingTime {
+		return
+	}
+	if o.spilled != nil && len(o.spilled.ends) > 0 {
+		o.alarm.SetAfter(o.spilled.ends[0].at)
+	}
+	if len(o.ends) > 0 {
 		o.alarm.SetAfter(o.ends[0].at)
 	}
 }
 
 // advance fires and drops sessions, in the order of their times, up to time t.
 func (o *sessions[K, T, A]) advance(t int64) error {
+	if o.spilled != nil {
+		return o.spilled.advance(t)
+	}
 	for len(o.ends) > 0 && o.ends[0].at <= t {
 		d := o.ends.pop()
-		s := d.v
-		if s.seq != d.seq || !s.queued || s.due != d.at {
+		if d.v.seq != d.seq {
 			continue
 		}
-		s.queued = false
-		if next := o.nextTime(s); next > d.at {
-			o.queue(s, next)
-			continue
+		if err := o.end(d.v, d.at); err != nil {
+			return err
 		}
-		o.keep(s)
-		if !s.fired {
-			s.fired = true
-			if err := o.emit(s.key, s.window, o.onTime(), &s.acc); err != nil {
-				return err
-			}
-			if next := o.nextTime(s); next > d.at {
-				o.queue(s, next)
-				continue
-			}
-		}
-		o.remove(s)
 	}
 	return nil
 }
 
+// end fires s or drops it, if it was queued for the time at and that is still when.
+func (o *sessions[K, T, A]) end(s *session[K, A], at int64) error {
+	if !s.queued || s.due != at {
+		return nil
+	}
+	s.queued = false
+	if next := o.nextTime(s); next > at {
+		o.queue(s, next)
+		return nil
+	}
+	o.keep(s)
+	if !s.fired {
+		s.fired = true
+		if err := o.emit(s.key, s.window, o.onTime(), &s.acc); err != nil {
+			return err
+		}
+		if next := o.nextTime(s); next > at {
+			o.queue(s, next)
+			return nil
+		}
+	}
+	return o.remove(s)
+}
+
 // remove takes s out of its key's list.
-func (o *sessions[K, T, A]) remove(s *session[K, A]) {
+func (o *sessions[K, T, A]) remove(s *session[K, A]) error {
+	hash, key := s.hash, s.key
 	head := o.keys.Get(s.hash, s.key)
 	at := head
 	for *at != s {
 		at = &(*at).next
 	}
 	*at = s.next
-	if *head == nil {
-		o.keys.Delete(s.hash, s.key)
-	}
 	o.recycle(s)
+	switch {
+	case *head != nil:
+		return nil
+	case o.spilled != nil:
+		return o.spilled.keys.Delete(hash, key)
+	default:
+		o.keys.Delete(hash, key)
+		return nil
+	}
 }
 
 func (o *sessions[K, T, A]) newSession(hash uint64, key K, w window.TimeWindow) *session[K, A] {
-	var s *session[K, A]
-	if n := len(o.free); n > 0 {
-		s = o.free[n-1]
-		o.free = o.free[:n-1]
-	} else {
-		s = new(session[K, A])
-	}
+	s := o.freeSession()
 	o.seq++
 	o.live++
 	*s = session[K, A]{window: w, acc: o.fold.New(), key: key, hash: hash, seq: o.seq}
 	return s
 }
 
+func (o *sessions[K, T, A]) freeSession() *session[K, A] {
+	n := len(o.free)
+	if n == 0 {
+		return new(session[K, A])
+	}
+	s := o.free[n-1]
+	o.free = o.free[:n-1]
+	return s
+}
+
 func (o *sessions[K, T, A]) recycle(s *session[K, A]) {
+	o.live--
+	o.discard(s)
+}
+
+// discard keeps the memory of a session that nothing refers to any more for another one.
+func (o *sessions[K, T, A]) discard(s *session[K, A]) {
 	if r, ok := o.fold.(releaser[A]); ok {
 		r.release(s.acc)
 	}
-	o.live--
 	*s = session[K, A]{}
 	if len(o.free) < o.live+maxFreeSessions {
 		o.free = append(o.free, s)

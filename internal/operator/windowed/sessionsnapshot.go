@@ -17,19 +17,26 @@ func (o *sessions[K, T, A]) Snapshot(w snapshot.Writer) error {
 	}
 	s.Table(o.keys, func(to *keyed.Encoder, e *keyed.Entry[K, *session[K, A]]) error {
 		for s := e.Value; s != nil; s = s.next {
-			var flags byte
-			if s.fired {
-				flags = flagFired
-			}
-			if err := entries.window(to, s.window, flags, e.Hash, &e.Key, &s.acc); err != nil {
+			if err := entries.window(to, s.window, s.flags(), e.Hash, &e.Key, &s.acc); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+	if o.spilled != nil {
+		o.spilled.keys.SnapshotDisk(s, entries.part, snapshotSessions)
+	}
 	s.Start()
 	o.snapshot = s
 	return nil
+}
+
+// flags returns what is stored of a session besides its window and its contents.
+func (s *session[K, A]) flags() byte {
+	if s.fired {
+		return flagFired
+	}
+	return 0
 }
 
 // keep has a snapshot that is not yet written take the sessions of a key before one of
@@ -50,7 +57,10 @@ func (o *sessions[K, T, A]) restore() error {
 		return err
 	}
 	err := o.restoreWindows(windowsPart, func(e *entry[K, A]) error {
-		at, _ := o.keys.Upsert(e.hash, e.key)
+		at, err := o.upsert(e.hash, e.key)
+		if err != nil {
+			return err
+		}
 		for *at != nil && (*at).window.Start < e.window.Start {
 			at = &(*at).next
 		}
@@ -60,9 +70,21 @@ func (o *sessions[K, T, A]) restore() error {
 		o.queue(s, o.nextTime(s))
 		return nil
 	})
+	if err == nil && o.spilled != nil {
+		err = o.spilled.keys.Settle()
+	}
 	if err == nil && o.live > 0 {
 		o.silence.heard()
 		o.setAlarm()
 	}
 	return err
+}
+
+// upsert returns where the list of a key's sessions begins.
+func (o *sessions[K, T, A]) upsert(hash uint64, key K) (**session[K, A], error) {
+	if o.spilled != nil {
+		return o.spilled.keys.Upsert(hash, key)
+	}
+	head, _ := o.keys.Upsert(hash, key)
+	return head, nil
 }

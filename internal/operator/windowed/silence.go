@@ -118,6 +118,13 @@ func (o *sessions[K, T, A]) onSilence() error {
 			last = max(last, s.window.MaxTimestamp())
 		}
 	}
+	if o.spilled != nil {
+		onDisk, err := o.spilled.lastBegun(now)
+		if err != nil {
+			return err
+		}
+		last = max(last, onDisk)
+	}
 	return o.closeUpTo(last, func() error { return o.advance(o.watermark) })
 }
 

@@ -72,18 +72,23 @@ func TestSpillingChangesNothing(t *testing.T) {
 // snapshots, while these are written and contents move. The race detector says whether
 // anyone looks at what is being changed.
 func TestSpillingWhileSnapshotsAreWritten(t *testing.T) {
-	for name, build := range map[string]func(Options) operator.Operator{
+	spillWhileSnapshotsAreWritten(t, window.Tumbling(ms(100)), map[string]func(Options) operator.Operator{
 		"aggregates": func(o Options) operator.Operator {
 			return AggregateProcess(specOf[element](o), tallies{}, single(func(s string) any { return s }))
 		},
 		"records": func(o Options) operator.Operator { return Process(specOf[element](o), listFunction) },
-	} {
+	})
+}
+
+// spillWhileSnapshotsAreWritten tests operators with windows of an assigner.
+func spillWhileSnapshotsAreWritten(t *testing.T, assigner window.Assigner, builds map[string]func(Options) operator.Operator) {
+	for name, build := range builds {
 		t.Run(name, func(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
 			random := rand.New(rand.NewPCG(seed, 0))
 			build := func() operator.Operator {
-				return build(Options{Assigner: window.Tumbling(ms(100)), AllowedLateness: 20})
+				return build(Options{Assigner: assigner, AllowedLateness: 20})
 			}
 			memory := int64(6000)
 			f := newFleetWith(t, build, func() int64 { return memory })
@@ -280,7 +285,7 @@ func TestWhatIsNotSpilled(t *testing.T) {
 		{"in the order of arrival", Aggregate(specOf[element](o), window.InArrivalOrder(count)), false},
 		{"float keys", Aggregate(Spec[struct{ At [2]float64 }, element]{Options: o}, count), true},
 		{"sliding", listsOf(window.Sliding(time.Second, time.Millisecond)), false},
-		{"sessions", listsOf(window.Session(time.Second)), false},
+		{"sessions", listsOf(window.Session(time.Second)), true},
 		{"general", Process(Spec[string, element]{Options: o, State: true}, listFunction), false},
 	} {
 		if got := Spills(test.op); got != test.want {

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/internal/keyed"
@@ -16,15 +17,25 @@ import (
 // BenchmarkSpilled tells what records and results of large windows cost: a million keys in
 // each, two records a key, all in memory and with memory for a tenth of them.
 func BenchmarkSpilled(b *testing.B) {
-	const keys, batches = 1_000_000, 2_000_000 / connector.BatchSize
 	// An entry of a text key and a count, with its key.
-	bytesPerKey := int64(keyed.EntryBytes[string, int64]() + 17)
+	benchmarkSpilled(b, window.Tumbling(time.Second), keyed.EntryBytes[string, int64]()+17)
+}
+
+// BenchmarkSpilledSessions is BenchmarkSpilled with sessions of which each key has one. Times of
+// sessions, which are not in the budget, take memory besides.
+func BenchmarkSpilledSessions(b *testing.B) {
+	benchmarkSpilled(b, window.Session(time.Second),
+		keyed.EntryBytes[string, *session[string, int64]]()+int(unsafe.Sizeof(session[string, int64]{}))+17)
+}
+
+func benchmarkSpilled(b *testing.B, assigner window.Assigner, bytesPerKey int) {
+	const keys, batches = 1_000_000, 2_000_000 / connector.BatchSize
 	for _, c := range []struct {
 		name   string
 		memory int64
-	}{{"all-in-memory", 0}, {"a-tenth-in-memory", keys * bytesPerKey / 10}} {
+	}{{"all-in-memory", 0}, {"a-tenth-in-memory", int64(keys * bytesPerKey / 10)}} {
 		b.Run(c.name, func(b *testing.B) {
-			op := Aggregate[string](specOf[int64](Options{Assigner: window.Tumbling(time.Second)}), window.Count[int64]())
+			op := Aggregate[string](specOf[int64](Options{Assigner: assigner}), window.Count[int64]())
 			h := openHarness(b, op)
 			b.Cleanup(func() { must(b, op.Close()) })
 			h.op = Process(specOf[element](Options{Assigner: window.Global()}), listFunction)
@@ -54,7 +65,7 @@ func BenchmarkSpilled(b *testing.B) {
 			b.ReportMetric(0, "ns/op")                                                                      // holds the making of batches, too
 			b.ReportMetric(float64(adding.Nanoseconds())/float64(b.N)/perWindow, "ns/record")
 			b.ReportMetric(float64(firing.Nanoseconds())/float64(out.records), "ns/result")
-			b.ReportMetric(float64(h.metrics.State.SpillWrites.Value())/float64(b.N), "runs/window")
+			b.ReportMetric(float64(h.metrics.State.SpillWrites.Value())/float64(b.N), "writes/window")
 			b.ReportMetric(float64(largest)/(1<<20), "MiB-in-memory")
 		})
 	}

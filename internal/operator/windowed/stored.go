@@ -21,6 +21,10 @@ type contentsCodec[A any] interface {
 	// function returns the bytes behind the contents.
 	decoder(schema string) (func(data []byte, acc *A) (rest []byte, err error), error)
 
+	// memory returns what *acc is known to take besides its own size; unless it is flat, its
+	// encoding tells about the rest.
+	memory(acc *A) int
+	flat() bool
 	// outside returns about how many bytes *acc takes besides its own size: all of it or,
 	// if perElement, each of its elements. It may encode some of it behind dst.
 	outside(dst []byte, acc *A) (bytes float64, encoded []byte, err error)
@@ -60,6 +64,9 @@ func (c accumulators[A]) append(dst []byte, acc *A) ([]byte, error) { return c.A
 func (c accumulators[A]) decoder(schema string) (func([]byte, *A) ([]byte, error), error) {
 	return c.Decoder(schema)
 }
+
+func (accumulators[A]) memory(*A) int { return 0 }
+func (c accumulators[A]) flat() bool  { return c.isFlat }
 
 func (c accumulators[A]) outside(dst []byte, acc *A) (float64, []byte, error) {
 	if c.isFlat {
@@ -105,6 +112,9 @@ func (c elementLists[T, E]) append(dst []byte, list *[]E) ([]byte, error) {
 	}
 	return dst, nil
 }
+
+func (elementLists[T, E]) memory(list *[]E) int { return bytesOf(*list) }
+func (c elementLists[T, E]) flat() bool         { return c.isFlat }
 
 // outside goes by the list's last record, which arrived last.
 func (c elementLists[T, E]) outside(dst []byte, list *[]E) (float64, []byte, error) {
