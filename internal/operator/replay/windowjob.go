@@ -67,7 +67,7 @@ func (j *windowJob) open(from []snapshot.Reader) error {
 			Logger: slog.New(slog.DiscardHandler), Metrics: s.metrics, Timers: j.clock, Splits: &operator.SplitRegistry{},
 			Checkpointing: true, Restored: r,
 		}
-		if j.path == Spilled {
+		if j.path.spills() {
 			rt.StateMemory = memory
 		}
 		if err := op.Open(&rt, s); err != nil {
@@ -172,7 +172,7 @@ func (j *windowJob) end() *End {
 // restoreAsFlink goes on with a new operator from a snapshot, as Flink does: without
 // watermark and clock.
 func (j *windowJob) restoreAsFlink(s Step) error {
-	if j.path != General {
+	if !j.path.isGeneral() {
 		return malformed("checkpoint_restore needs the general operator")
 	}
 	readers, err := j.checkpoint(1, func() (bool, error) { return false, nil })

@@ -18,11 +18,16 @@ const (
 	Fast Path = "fast"
 	// Spilled is the fast operator with next to no memory, for windows that spill.
 	Spilled Path = "spilled"
-	// General is the general operator, which can do everything.
-	General Path = "general"
+	// General is the general operator, which can do everything, and SpilledGeneral the same
+	// with next to no memory.
+	General        Path = "general"
+	SpilledGeneral Path = "spilled general"
 )
 
-// memory is Spilled's budget in bytes, which a few keys exceed.
+func (p Path) isGeneral() bool { return p == General || p == SpilledGeneral }
+func (p Path) spills() bool    { return p == Spilled || p == SpilledGeneral }
+
+// memory is the budget in bytes of those that spill, which a few keys exceed.
 const memory = 100
 
 // HasFastPath reports whether a fast operator can answer: a default trigger, no
@@ -132,7 +137,7 @@ func (o Operator) build(path Path, log *triggerLog) (operator.Operator, error) {
 	if err := g.Validate(); err != nil {
 		return nil, err
 	}
-	g.State = path == General || o.Function == "context" // having state takes the general operator
+	g.State = path.isGeneral() || o.Function == "context" // having state takes the general operator
 	switch o.Function {
 	case "sum":
 		return windowed.AggregateProcess(g, sumElements, single(sumOf)), nil

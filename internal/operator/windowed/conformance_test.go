@@ -70,13 +70,20 @@ func TestConformanceGeneralWindowOperator(t *testing.T) {
 	}
 }
 
+// All cases give the same on the general operator with next to no memory.
+func TestConformanceSpilledGeneral(t *testing.T) {
+	for _, c := range vectors(t) {
+		conform(t, c, replay.SpilledGeneral)
+	}
+}
+
 // All cases give the same with checkpoints and restarts in between, on all operators that
 // can answer them.
 func TestConformanceWithCheckpoints(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	for i, c := range vectors(t) {
-		paths := []replay.Path{replay.General}
+		paths := []replay.Path{replay.General, replay.SpilledGeneral}
 		if c.HasFastPath() {
 			paths = append(paths, replay.Fast)
 		}

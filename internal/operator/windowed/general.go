@@ -31,8 +31,12 @@ type general[K comparable, T, A any] struct {
 	// resumed says that the watermark of an earlier run has yet to be told again: what
 	// it sets off has happened then.
 	resumed bool
-	// restored is what restored states share, nil without any.
+	// restored is what states share that are read back, from a snapshot or from disk; nil if
+	// there are none.
 	restored *restoredStates
+	// spilled is nil unless there is a budget for memory. keys is what of its keys is in
+	// memory then.
+	spilled *spilledGeneral[K, T, A]
 }
 
 func (o *general[K, T, A]) Open(rt *operator.Runtime, out operator.Output) error {
@@ -40,7 +44,10 @@ func (o *general[K, T, A]) Open(rt *operator.Runtime, out operator.Output) error
 	if err := o.open(rt, out, o.onClock, o.onSilence); err != nil {
 		return err
 	}
-	if err := o.openStorage(o.contents.codec()); err != nil || rt.Restored == nil {
+	if err := o.openStorage(o.contents.codec()); err != nil {
+		return err
+	}
+	if err := o.openSpilling(); err != nil || rt.Restored == nil {
 		return err
 	}
 	if err := o.restore(); err != nil {
@@ -65,12 +72,20 @@ func (o *general[K, T, A]) Process(_ int, p exchange.Payload) error {
 		o.pinAt(now)
 		o.usePinned()
 	}
+	if o.spilled != nil {
+		if err := o.spilled.keys.Prepare(b.Hashes, b.Keys); err != nil {
+			return err
+		}
+	}
 	for i := range b.Values {
 		if err := o.process(b, i, now); err != nil {
 			return err
 		}
 	}
 	b.Release()
+	if err := o.settle(); err != nil {
+		return err
+	}
 	o.setAlarm()
 	return o.flush()
 }
@@ -83,7 +98,9 @@ func (o *general[K, T, A]) process(b *keyedBatch[K, T], i int, now int64) error 
 	if err != nil {
 		return fmt.Errorf("%v: %s, key %v: %w", o.assigner, o.rt.Describe(b.Origins[i]), key, err)
 	}
-	o.enter(hash, key)
+	if err := o.enter(hash, key); err != nil {
+		return err
+	}
 	accepted := false
 	for _, w := range o.windows {
 		s := o.windowFor(w)
@@ -115,19 +132,25 @@ func (o *general[K, T, A]) process(b *keyedBatch[K, T], i int, now int64) error 
 }
 
 // enter makes a key the current one.
-func (o *general[K, T, A]) enter(hash uint64, key K) {
-	w, created := o.keys.Upsert(hash, key)
-	if created {
+func (o *general[K, T, A]) enter(hash uint64, key K) error {
+	w, err := o.upsert(hash, key)
+	if err != nil {
+		return err
+	}
+	if *w == nil {
 		*w = &keyWindows[A]{}
 	}
 	o.at.hash, o.at.key, o.at.windows = hash, key, *w
+	return nil
 }
 
 // leave forgets the current key if nothing is left of it. It returns what was wrong with
 // the key's restored states.
 func (o *general[K, T, A]) leave() error {
 	if o.at.windows.empty() {
-		o.keys.Delete(o.at.hash, o.at.key)
+		if err := o.remove(o.at.hash, o.at.key); err != nil {
+			return err
+		}
 	}
 	if o.restored != nil {
 		return o.restored.err
@@ -278,12 +301,15 @@ func (o *general[K, T, A]) advance() error {
 		return err
 	}
 	o.setAlarm() // triggers may have registered timers of the clock
-	return nil
+	return o.settle()
 }
 
 // onClock calls the timers that the clock has passed.
 func (o *general[K, T, A]) onClock(now int64) error {
 	err := o.service.AdvanceProcessingTime(now-1, func(t keyed.Timer[K, window.TimeWindow]) error { return o.onTimer(t, false) })
+	if err == nil {
+		err = o.settle()
+	}
 	if err != nil {
 		return err
 	}
@@ -300,7 +326,9 @@ func (o *general[K, T, A]) setAlarm() {
 // onTimer does spec windows 2.7 for one timer of the trigger or the operator.
 func (o *general[K, T, A]) onTimer(t keyed.Timer[K, window.TimeWindow], event bool) error {
 	w := t.Namespace
-	o.enter(t.Hash, t.Key)
+	if err := o.enter(t.Hash, t.Key); err != nil {
+		return err
+	}
 	s := o.at.windows.at(w)
 	if o.merging && !s.live {
 		o.at.windows.prune(s)
@@ -350,20 +378,24 @@ func (o *general[K, T, A]) retire(s *windowState[A]) error {
 
 func (o *general[K, T, A]) onSilence() error {
 	last, now := int64(noTime), o.rt.Timers.Now()
-	for e := range o.keys.All() {
-		for _, s := range e.Value.windows {
-			if s.window.Start <= now {
-				last = max(last, s.window.MaxTimestamp())
-			}
+	err := o.eachWindow(func(s *windowState[A]) {
+		if s.window.Start <= now {
+			last = max(last, s.window.MaxTimestamp())
 		}
+	})
+	if err != nil {
+		return err
 	}
 	return o.closeUpTo(last, o.advance)
 }
 
 func (o *general[K, T, A]) Finish() error {
+	if !o.processingTime {
+		return nil
+	}
 	windows := 0
-	for e := range o.keys.All() {
-		windows += len(e.Value.windows)
+	if err := o.eachWindow(func(*windowState[A]) { windows++ }); err != nil {
+		return err
 	}
 	return o.lost(windows)
 }

@@ -39,6 +39,9 @@ func (o *general[K, T, A]) Snapshot(w snapshot.Writer) error {
 	s.Table(o.keys, func(to *keyed.Encoder, e *keyed.Entry[K, *keyWindows[A]]) error {
 		return keys.write(to, e.Hash, &e.Key, e.Value)
 	})
+	if o.spilled != nil {
+		o.spilled.snapshot(s, entries.part, part)
+	}
 	if err := o.snapshotTimers(s, eventTimersPart, o.service.Event); err != nil {
 		return err
 	}
@@ -78,21 +81,29 @@ func (w *keyWriter[K, A]) write(to *keyed.Encoder, hash uint64, key *K, k *keyWi
 	if to.Data, err = w.keys.Append(to.Data, key); err != nil {
 		return fmt.Errorf("key of windows: %w", err)
 	}
-	if to.Data, err = states.append(to.Data, &k.global); err != nil {
+	if to.Data, err = w.appendWindows(to.Data, k, states); err != nil {
 		return fmt.Errorf("key %v: %w", *key, err)
-	}
-	to.Data = binary.AppendUvarint(to.Data, uint64(len(k.windows)))
-	for _, s := range k.windows {
-		if to.Data, err = w.appendState(to.Data, s, states); err != nil {
-			return fmt.Errorf("window %v of key %v: %w", s.window, *key, err)
-		}
 	}
 	w.end(to, hash)
 	states.tell(to)
 	return nil
 }
 
-func (w *keyWriter[K, A]) appendState(dst []byte, s *windowState[A], states *stateWriter) ([]byte, error) {
+// appendWindows appends what there is of a key.
+func (w *storage[K, A]) appendWindows(dst []byte, k *keyWindows[A], states *stateWriter) (_ []byte, err error) {
+	if dst, err = states.append(dst, &k.global); err != nil {
+		return nil, err
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(k.windows)))
+	for _, s := range k.windows {
+		if dst, err = w.appendState(dst, s, states); err != nil {
+			return nil, fmt.Errorf("window %v: %w", s.window, err)
+		}
+	}
+	return dst, nil
+}
+
+func (w *storage[K, A]) appendState(dst []byte, s *windowState[A], states *stateWriter) ([]byte, error) {
 	var flags byte
 	if s.filled {
 		flags |= flagFilled
@@ -132,7 +143,10 @@ func (o *general[K, T, A]) restore() error {
 	if err := o.restoreTimers(clockTimersPart, o.service.Processing); err != nil {
 		return err
 	}
-	if o.keys.Len() > 0 {
+	if err := o.settle(); err != nil {
+		return err
+	}
+	if o.keys.Len() > 0 || o.spilled != nil && o.spilled.keys.Len() > 0 {
 		o.silence.heard()
 	}
 	return nil
@@ -143,42 +157,56 @@ func (o *general[K, T, A]) restoreKey(p *partReader[K, A], group int, data []byt
 	if p.err != nil {
 		return p.err
 	}
+	k, err := o.restored.parseWindows[A](data, p.contents)
+	if err != nil {
+		return err
+	}
+	v, err := o.upsert(hash, key)
+	if err == nil {
+		*v = k
+	}
+	return err
+}
+
+// parseWindows is the opposite of appendWindows.
+func (r *restoredStates) parseWindows[A any](data []byte, contents decodeContents[A]) (*keyWindows[A], error) {
 	k := &keyWindows[A]{}
 	var err error
-	if data, err = o.restored.scope(data, &k.global); err != nil {
-		return err
+	if data, err = r.scope(data, &k.global); err != nil {
+		return nil, err
 	}
 	count, data := uvarint(data)
 	for range count {
 		s := &windowState[A]{}
-		if data, err = o.restoreState(p, s, data); err != nil {
-			return err
+		if data, err = r.parseState(data, s, contents); err != nil {
+			return nil, err
 		}
 		k.windows = append(k.windows, s)
 	}
 	if data == nil {
-		return errCutShort
+		return nil, errCutShort
 	}
-	v, _ := o.keys.Upsert(hash, key)
-	*v = k
-	return nil
+	return k, nil
 }
 
-func (o *general[K, T, A]) restoreState(p *partReader[K, A], s *windowState[A], data []byte) (rest []byte, err error) {
+// decodeContents reads contents of a window and returns the bytes behind them.
+type decodeContents[A any] = func(data []byte, acc *A) (rest []byte, err error)
+
+func (r *restoredStates) parseState[A any](data []byte, s *windowState[A], contents decodeContents[A]) (rest []byte, err error) {
 	if s.window, data = parseWindow(data); len(data) == 0 {
 		return nil, errCutShort
 	}
 	s.filled, s.live = data[0]&flagFilled != 0, data[0]&flagLive != 0
 	data = data[1:]
 	if s.filled {
-		if data, err = p.contents(data, &s.acc); err != nil {
+		if data, err = contents(data, &s.acc); err != nil {
 			return nil, err
 		}
 	}
-	if data, err = o.restored.scope(data, &s.trigger); err != nil {
+	if data, err = r.scope(data, &s.trigger); err != nil {
 		return nil, err
 	}
-	return o.restored.scope(data, &s.user)
+	return r.scope(data, &s.user)
 }
 
 func (o *general[K, T, A]) restoreTimers(name string, q *keyed.TimerQueue[K, window.TimeWindow]) error {

@@ -75,22 +75,27 @@ func TestSpillingSessionsChangesNothing(t *testing.T) {
 func TestSpillingSessionsKeepsTheirOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := drawSessions(r)
-		build := sessionsOf(r, s.options())
-		whole := openHarness(t, build())
-		h := openSpilling(t, build(), nil)
-		for i, step := range s.steps {
-			want, wantLate := whole.apply(r, step, false, 1024)
-			got, gotLate := h.apply(r, step, false, 1024)
-			if diff := cmp.Diff([][]string{want, wantLate}, [][]string{got, gotLate}); diff != "" {
-				r.Fatalf("step %d of %v, lateness %d (-in memory +spilled):\n%s", i, s.assigner, s.lateness, diff)
-			}
-		}
-		must(t, h.clock.set(1<<40))
-		if left := h.op.(interface{ nothingLeft() string }).nothingLeft(); left != "" {
-			r.Fatal(left)
-		}
-		must(t, h.closeNow())
+		spillInTheSameOrder(t, r, s, sessionsOf(r, s.options()))
 	})
+}
+
+// spillInTheSameOrder runs a scenario on an operator without a budget and on one that keeps
+// next to nothing in memory.
+func spillInTheSameOrder(t *testing.T, r *rapid.T, s scenario, build func() operator.Operator) {
+	whole := openHarness(t, build())
+	h := openSpilling(t, build(), nil)
+	for i, step := range s.steps {
+		want, wantLate := whole.apply(r, step, false, 1024)
+		got, gotLate := h.apply(r, step, false, 1024)
+		if diff := cmp.Diff([][]string{want, wantLate}, [][]string{got, gotLate}); diff != "" {
+			r.Fatalf("step %d of %v, lateness %d (-in memory +spilled):\n%s", i, s.assigner, s.lateness, diff)
+		}
+	}
+	must(t, h.clock.set(1<<40))
+	if o, ok := h.op.(interface{ nothingLeft() string }); ok && o.nothingLeft() != "" {
+		r.Fatal(o.nothingLeft())
+	}
+	must(t, h.closeNow())
 }
 
 // nothingLeft says what an operator still has, though it should have nothing.

@@ -286,7 +286,7 @@ func TestWhatIsNotSpilled(t *testing.T) {
 		{"float keys", Aggregate(Spec[struct{ At [2]float64 }, element]{Options: o}, count), true},
 		{"sliding", listsOf(window.Sliding(time.Second, time.Millisecond)), false},
 		{"sessions", listsOf(window.Session(time.Second)), true},
-		{"general", Process(Spec[string, element]{Options: o, State: true}, listFunction), false},
+		{"general", Process(Spec[string, element]{Options: o, State: true}, listFunction), true},
 	} {
 		if got := Spills(test.op); got != test.want {
 			t.Errorf("%s: spills %t", test.name, got)

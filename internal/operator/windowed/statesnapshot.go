@@ -57,10 +57,22 @@ type stateWriter struct {
 	// codecs are those of the states met so far, by name and type.
 	codecs map[stateType]*stateCodec
 	// told are the fingerprints that the part has from this side, or will have: untold
-	// are entries for it.
+	// are those that it does not have yet.
 	told   map[uint64]bool
-	untold [][]byte
+	untold []toldKind
 	value  []byte
+}
+
+// toldKind is a fingerprint and what it means.
+type toldKind struct {
+	fingerprint uint64
+	kind        stateKind
+}
+
+// write writes an entry of the part with the states.
+func (t *toldKind) write(to *keyed.Encoder, part keyed.PartNumber) {
+	to.Data = append(binary.LittleEndian.AppendUint64(to.Data, t.fingerprint), t.kind.entry()...)
+	to.End(part, 0)
 }
 
 type stateType struct {
@@ -132,14 +144,13 @@ func (w *stateWriter) meet(fingerprint uint64, k stateKind) {
 		return
 	}
 	w.told[fingerprint] = true
-	w.untold = append(w.untold, append(binary.LittleEndian.AppendUint64(nil, fingerprint), k.entry()...))
+	w.untold = append(w.untold, toldKind{fingerprint, k})
 }
 
 // tell writes what new fingerprints mean. No entry must be begun.
 func (w *stateWriter) tell(to *keyed.Encoder) {
-	for _, entry := range w.untold {
-		to.Data = append(to.Data, entry...)
-		to.End(w.part, 0)
+	for _, t := range w.untold {
+		t.write(to, w.part)
 	}
 	w.untold = w.untold[:0]
 }
@@ -163,12 +174,13 @@ type restoredType struct {
 	typ         reflect.Type
 }
 
+func newRestoredStates() *restoredStates {
+	return &restoredStates{kinds: map[uint64]stateKind{}, decoders: map[restoredType]decoder{}}
+}
+
 func readStates(r snapshot.Reader) (*restoredStates, error) {
-	s := &restoredStates{
-		checkpoint: r.Checkpoint(),
-		kinds:      map[uint64]stateKind{},
-		decoders:   map[restoredType]decoder{},
-	}
+	s := newRestoredStates()
+	s.checkpoint = r.Checkpoint()
 	part, ok := r.Part(statesPart)
 	if !ok {
 		return s, nil
