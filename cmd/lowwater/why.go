@@ -162,12 +162,8 @@ func (c *whyCommand) kafkaCollector() (*kafka.Collector, error) {
 	o := kafka.DefaultOptions
 	o.Records = c.Records
 	if c.TimestampField != "" {
-		// The numbers as they are written, which the multiplier makes milliseconds.
-		if o.Payload, err = gaps.NewField(c.TimestampField, gaps.Milliseconds); err != nil {
+		if o.Payload, err = gaps.NewField(c.TimestampField, c.Unit); err != nil {
 			return nil, fmt.Errorf("--timestamp-field: %w", err)
-		}
-		if c.Unit == gaps.Seconds {
-			o.Multiplier = 1000
 		}
 	}
 	return kafka.New(opts, o)

@@ -251,6 +251,10 @@ func blind(v *view) []string {
 		all = append(all, "No records from Kafka: units, time zones and the disorder of timestamps are inferred from watermarks.")
 	}
 	for _, s := range v.sources {
+		if s.misreads {
+			all = append(all, fmt.Sprintf("The times in payloads of topic %s: they are %s, which the job converts by its watermarks, and were not read as such. Read them with --unit %s.",
+				s.topic(nil), s.misread.name, s.misread.short))
+		}
 		if s.gen.strategy == nil && s.gen.place != genNone {
 			all = append(all, "The watermark strategy of source "+quoted(v.nameOf(s.op.ID))+" is unknown: bound and idle timeout are inferred.")
 		}

@@ -196,8 +196,6 @@ type Strategy struct {
 	// IdlenessMillis is the idle timeout; 0: known to be off.
 	IdlenessMillis Known[int64]
 	Timestamps     TimestampSource
-	// Multiplier is what the assigner multiplies payload times with; 0 counts as 1.
-	Multiplier int64
 	// MaxFutureMillis limits how far ahead of the clock a record may move the watermark;
 	// unknown if there is no limit.
 	MaxFutureMillis Known[int64]
@@ -332,8 +330,8 @@ type Split struct {
 	// LastRecordMillis is the Kafka timestamp of the last record; -1: it has none; MinTime:
 	// there is no record.
 	LastRecordMillis Known[int64]
-	// LastPayloadMillis is the time in the payload of the last record, in whatever unit the
-	// producer wrote; MinTime: there is no record.
+	// LastPayloadMillis is the event time in the payload of the last record, in the unit
+	// that the job is said to take it for; MinTime: there is no record.
 	LastPayloadMillis Known[int64]
 	// Profile is what records read back from Kafka look like.
 	Profile *Profile

@@ -50,24 +50,27 @@ func (sp split) stampOf() (stamp, bool) {
 type unit struct {
 	code   Code
 	name   string
+	short  string
 	factor int64
 }
 
 // unitOf tells the unit that an event time must be in, given that it is about the wall
 // clock; false if it is milliseconds, or nothing fits.
 func unitOf(event, wall int64) (unit, bool) {
-	near := func(t int64) bool { return t > wall-20*yearMillis && t < wall+yearMillis }
 	switch {
-	case event <= 0 || near(event):
-	case event < wall/100 && near(event*1000):
-		return unit{TimestampsInSeconds, "seconds", 1000}, true
-	case near(event / 1000):
-		return unit{TimestampsTooFine, "microseconds", 1000}, true
-	case near(event / 1_000_000):
-		return unit{TimestampsTooFine, "nanoseconds", 1_000_000}, true
+	case event <= 0 || near(event, wall):
+	case event < wall/100 && near(event*1000, wall):
+		return unit{TimestampsInSeconds, "seconds", "s", 1000}, true
+	case near(event/1000, wall):
+		return unit{TimestampsTooFine, "microseconds", "us", 1000}, true
+	case near(event/1_000_000, wall):
+		return unit{TimestampsTooFine, "nanoseconds", "ns", 1_000_000}, true
 	}
 	return unit{}, false
 }
+
+// near reports whether a time in milliseconds is about the wall clock: data may be old.
+func near(t, wall int64) bool { return t > wall-20*yearMillis && t < wall+yearMillis }
 
 // wrongUnit finds event times in seconds, micro- or nanoseconds.
 func wrongUnit(v *view) []Finding {

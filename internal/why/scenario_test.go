@@ -87,7 +87,7 @@ func strategyOf(s *scenarios.Strategy, a *scenarios.Alignment) *Strategy {
 	}
 	out := &Strategy{
 		BoundMillis: Know(s.DelayMillis), IdlenessMillis: Know(s.IdlenessMillis),
-		Timestamps: FromPayload, Multiplier: s.Multiply,
+		Timestamps: FromPayload,
 	}
 	switch s.Kind {
 	case scenarios.Bounded:
@@ -181,6 +181,9 @@ func snapshotOf(s *scenarios.Scenario, in *scenarios.Snapshot) Snapshot {
 			sp.PositionOffset, sp.EndOffset, sp.Lag = Know(k.Position), Know(k.EndOffset), Know(k.Lag)
 			sp.LastAppendMillis = wall(k.LastAppendAtMillis, k.LastAppendAtMillis != nil || k.EndOffset == 0)
 			sp.LastRecordMillis, sp.LastPayloadMillis = known(k.LastRecordTimestamp), known(k.LastPayloadTimestamp)
+			if t := timeOf(sp.LastPayloadMillis); t.OK {
+				sp.LastPayloadMillis = Know(t.Value * max(multiplier(s, src.ID), 1))
+			}
 		}
 	}
 	for id, o := range in.Operators {
@@ -248,18 +251,20 @@ func addProfiles(t *testing.T, s *scenarios.Scenario, e *Evidence) {
 			}
 		}
 		if len(own) > 0 {
-			sp.Profile = profileOf(own, s.WallStartMillis, multiplier(e, sp.Source))
+			sp.Profile = profileOf(own, s.WallStartMillis, multiplier(s, sp.Source))
 		}
 	}
 }
 
-func multiplier(e *Evidence, source string) int64 {
-	for _, o := range e.Operators {
-		if o.ID == source && o.Source.Strategy.Kind != StrategyNone {
-			if o.Source.Strategy.Timestamps == FromRecord {
+// multiplier is what the job multiplies the times in payloads by; 0: it takes the Kafka
+// timestamp.
+func multiplier(s *scenarios.Scenario, source string) int64 {
+	for _, src := range s.Job.Sources {
+		if src.ID == source && src.Strategy != nil {
+			if src.Strategy.Timestamp == scenarios.FromKafka {
 				return 0
 			}
-			return max(o.Source.Strategy.Multiplier, 1)
+			return max(src.Strategy.Multiply, 1)
 		}
 	}
 	return 1

@@ -18,6 +18,10 @@ type source struct {
 	assigned bool
 	empty    []int
 	gen      generator
+	// misread is the unit of times in payloads that the job converts and whoever read them
+	// back did not, false as misreads if there is none. What they told is left out.
+	misread  unit
+	misreads bool
 }
 
 // place says where watermarks are made.
@@ -72,6 +76,7 @@ func (v *view) source(o *Operator) *source {
 	})
 	s.findEmpty()
 	s.gen = v.generatorOf(s)
+	s.dropMisread()
 	return s
 }
 
@@ -441,13 +446,7 @@ func (sp split) lastEvent() Known[int64] {
 	if g.fromRecord() {
 		return timeOf(sp.LastRecordMillis)
 	}
-	if t := timeOf(sp.LastPayloadMillis); t.OK {
-		if g.strategy != nil && g.strategy.Multiplier > 1 {
-			t.Value *= g.strategy.Multiplier
-		}
-		return t
-	}
-	return Known[int64]{}
+	return timeOf(sp.LastPayloadMillis)
 }
 
 // topEvent returns the largest event time that was read, as far as it is known: from the

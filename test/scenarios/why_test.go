@@ -148,12 +148,13 @@ func planOf(t *testing.T, env *lowwater.Environment, name string) *graph.Descrip
 func topicsCollector(t *testing.T, cluster *kafkatest.Cluster, s *Scenario) *kafka.Collector {
 	options := kafka.DefaultOptions
 	options.Records = 1_000_000
+	unit := gaps.Milliseconds
 	for _, source := range s.Job.Sources {
-		if source.Strategy != nil {
-			options.Multiplier = max(options.Multiplier, source.Strategy.Multiply)
+		if source.Strategy != nil && source.Strategy.Multiply == 1000 {
+			unit = gaps.Seconds
 		}
 	}
-	field, err := gaps.NewField("ts", "ms")
+	field, err := gaps.NewField("ts", unit)
 	if err != nil {
 		t.Fatal(err)
 	}

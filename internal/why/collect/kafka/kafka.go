@@ -26,15 +26,13 @@ type Options struct {
 	// how long.
 	Bytes int64
 	Time  time.Duration
-	// Payload finds the time in a payload, in milliseconds as if it were written in them;
-	// nil if nobody knows where it is. Event times are that times Multiplier; without Payload
-	// they are the records' timestamps.
-	Payload    *gaps.Field
-	Multiplier int64
+	// Payload finds the event time in a payload, in the unit that the job takes it for; nil
+	// if nobody knows where it is. Event times are the records' timestamps then.
+	Payload *gaps.Field
 }
 
 // DefaultOptions reads little.
-var DefaultOptions = Options{Records: 200, Bytes: 16 << 20, Time: 5 * time.Second, Multiplier: 1}
+var DefaultOptions = Options{Records: 200, Bytes: 16 << 20, Time: 5 * time.Second}
 
 // Collector asks one Kafka cluster.
 type Collector struct {
@@ -50,7 +48,6 @@ func New(opts []kgo.Opt, o Options) (*Collector, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Multiplier = max(o.Multiplier, 1)
 	return &Collector{options: opts, o: o, client: client, admin: kadm.NewClient(client)}, nil
 }
 

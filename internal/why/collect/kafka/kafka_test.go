@@ -50,12 +50,12 @@ func TestLook(t *testing.T) {
 		kafkatest.Text(0, base+51_000, "x", `{}`),
 	)
 	c.Produce(t, "shop.orders", records...)
-	field, err := gaps.NewField("at", gaps.Milliseconds)
+	field, err := gaps.NewField("at", gaps.Seconds)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := DefaultOptions
-	o.Payload, o.Multiplier = field, 1000
+	o.Payload = field
 	e := evidence("shop_orders")
 	if unseen := collector(t, c, o).Look(t.Context(), e); unseen != nil {
 		t.Errorf("unseen: %v", unseen)

@@ -142,8 +142,7 @@ func (f *profiler) add(r *kgo.Record) {
 	payload := why.Known[int64]{}
 	if f.c.o.Payload != nil {
 		if t, err := f.c.o.Payload.Millis(r.Value); err == nil {
-			payload = why.Know(t)
-			event = scale(t, f.c.o.Multiplier)
+			payload, event = why.Know(t), t
 			f.p.PayloadBehindRecordMillis = max(f.p.PayloadBehindRecordMillis, record-event)
 		}
 	}
@@ -162,13 +161,6 @@ func (f *profiler) add(r *kgo.Record) {
 		f.record = -1
 	}
 	f.event(r, event, appended)
-}
-
-func scale(t, by int64) int64 {
-	if t > math.MaxInt64/by || t < math.MinInt64/by {
-		return t
-	}
-	return t * by
 }
 
 // event looks at the event time of a record.
