@@ -11,14 +11,14 @@ func aligned(v *view) []Finding {
 	if v.starting() {
 		return nil
 	}
-	groups := map[string][]*source{}
+	var byGroup groups[string, *source]
 	for _, s := range v.sources {
 		if g := s.gen.strategy; g != nil && g.Alignment != nil && v.feeds(s) {
-			groups[g.Alignment.Group] = append(groups[g.Alignment.Group], s)
+			byGroup.add(g.Alignment.Group, s)
 		}
 	}
 	var found []Finding
-	for _, members := range groups {
+	for _, members := range byGroup.all() {
 		var paused []*source
 		for _, s := range members {
 			if s.waitsForGroup(members) {

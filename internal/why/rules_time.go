@@ -79,19 +79,19 @@ func wrongUnit(v *view) []Finding {
 		if s.gen.place == genNone || !v.feeds(s) {
 			continue
 		}
-		byUnit := map[unit][]split{}
+		var byUnit groups[unit, split]
 		for _, sp := range s.splits {
 			if u, ok := sp.unit(); ok {
-				byUnit[u] = append(byUnit[u], sp)
+				byUnit.add(u, sp)
 			}
 		}
-		if len(byUnit) == 0 {
+		if len(byUnit.keys) == 0 {
 			if u, w, ok := s.unitOfWatermark(); ok {
 				f := unitFinding(s, u, s.splitsIn(u), w)
 				found = append(found, f)
 			}
 		}
-		for u, splits := range byUnit {
+		for u, splits := range byUnit.all() {
 			e := splits[0].topEvent()
 			if last := splits[0].lastEvent(); last.OK {
 				e = last
@@ -236,21 +236,21 @@ func timezone(v *view) []Finding {
 		if s.gen.place == genNone || !v.feeds(s) || s.gen.fromRecord() {
 			continue
 		}
-		byOffset := map[int64][]split{}
+		var byOffset groups[int64, split]
 		normal := 0
 		for _, sp := range s.splits {
 			if off, ok := sp.zone(); ok {
-				byOffset[off] = append(byOffset[off], sp)
+				byOffset.add(off, sp)
 			} else if _, ok := sp.stampOf(); ok {
 				normal++
 			}
 		}
-		if len(byOffset) == 0 && normal == 0 {
+		if len(byOffset.keys) == 0 && normal == 0 {
 			if off, ok := s.zoneOfWatermark(); ok {
 				found = append(found, zoneFinding(s, nil, off))
 			}
 		}
-		for off, splits := range byOffset {
+		for off, splits := range byOffset.all() {
 			if off < 0 && normal > 0 {
 				continue // some partitions with old data are more likely
 			}
