@@ -26,7 +26,7 @@ var registry = []Entry{
 		"an event time or a watermark", []FixCode{ConvertUnit, BoundFutureTimestamps},
 		append([]Code{FutureTimestamp, StrategyAfterSource, EventTimeSkew, AllRecordsLate, DelayByDesign, QuietPartition, QuietInput, TimezoneShift, NoTimestampAssigner, WallClockWatermark}, fromLateness...)},
 	{TimezoneShift, "Every record of a source is whole (or half) hours off: local time taken for UTC.",
-		"records from Kafka; ahead of the clock, watermarks suffice", []FixCode{FixTimezone},
+		"ahead of the clock watermarks, or records from Kafka; behind it a steady delay looks the same", []FixCode{FixTimezone},
 		append([]Code{FutureTimestamp, EventTimeSkew, StrategyAfterSource, DelayByDesign, AllRecordsLate, WindowNotDue, QuietInput, NoTimestampAssigner}, fromLateness...)},
 	{FutureTimestamp, "A few records far ahead of the wall clock pushed the watermark there.",
 		"a watermark, best with records from Kafka", []FixCode{BoundFutureTimestamps, FixProducerClock},
