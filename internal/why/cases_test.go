@@ -212,6 +212,21 @@ func TestCases(t *testing.T) {
 				operator(e, "per-minute").Window = &Window{Kind: Tumbling, SizeMillis: 1000 * dayMillis}
 			}, WindowDefinition, Stall, FixOperator, nil,
 		},
+		{
+			"a year of windows that end every day", func(e *Evidence, _, _ *Snapshot) {
+				operator(e, "per-minute").Window = &Window{Kind: Sliding, SizeMillis: 365 * dayMillis, SlideMillis: dayMillis}
+			}, WindowNotDue, Fine, Wait, nil,
+		},
+		{
+			"a year of windows that end every minute", func(e *Evidence, _, _ *Snapshot) {
+				operator(e, "per-minute").Window = &Window{Kind: Sliding, SizeMillis: 365 * dayMillis, SlideMillis: minute}
+			}, None, Fine, "", nil,
+		},
+		{
+			"windows that end every hundred days", func(e *Evidence, _, _ *Snapshot) {
+				operator(e, "per-minute").Window = &Window{Kind: Sliding, SizeMillis: 200 * dayMillis, SlideMillis: 100 * dayMillis}
+			}, WindowDefinition, Stall, FixOperator, nil,
+		},
 		{"a backlog read through a narrow alignment", throttle, AlignmentThrottle, Slow, RaiseDrift, func(c *Culprit) bool { return len(c.Paused) == 2 }},
 		{
 			"the same, without gauges of splits", func(e *Evidence, past, now *Snapshot) {

@@ -219,7 +219,9 @@ const (
 	Session  WindowKind = "session"
 )
 
-// Window is the definition of a window operator. Lengths that do not apply are 0.
+// Window is the definition of a window operator. Lengths that do not apply are 0. Windows
+// that cumulate are sliding ones here: they end every SlideMillis, the step, and the longest
+// is of SizeMillis.
 type Window struct {
 	Kind           WindowKind
 	SizeMillis     int64
@@ -227,6 +229,18 @@ type Window struct {
 	OffsetMillis   int64
 	GapMillis      int64
 	LatenessMillis int64
+}
+
+// everyMillis returns how often a window ends: the slide of sliding ones, which may be long
+// and end often. Sessions end after their gap.
+func (w *Window) everyMillis() int64 {
+	switch {
+	case w.Kind == Session:
+		return w.GapMillis
+	case w.Kind == Sliding && w.SlideMillis > 0:
+		return w.SlideMillis
+	}
+	return w.SizeMillis
 }
 
 // Snapshot is what was seen at one moment.

@@ -139,7 +139,7 @@ func futureSkew(*Finding, *target) int64 { return 5 * 60_000 }
 func silenceOf(f *Finding, t *target) int64 {
 	d := int64(2 * 60_000)
 	if t != nil && t.op.Window != nil {
-		d = max(d, min(t.op.Window.SizeMillis+t.op.Window.GapMillis, 3_600_000))
+		d = max(d, min(t.op.Window.everyMillis(), 3_600_000))
 	}
 	return d
 }
@@ -148,7 +148,7 @@ func windowTenth(f *Finding, t *target) int64 {
 	if t == nil || t.op.Window == nil {
 		return 60_000
 	}
-	return roundUp(max((t.op.Window.SizeMillis+t.op.Window.GapMillis)/10, 1000))
+	return roundUp(max(t.op.Window.everyMillis()/10, 1000))
 }
 
 func sourceBound(f *Finding, t *target) int64 {

@@ -217,7 +217,7 @@ func noAssigner(v *view) []Finding {
 func (t *target) smallDifference(g *generator) int64 {
 	d := max(g.bound().Or(0), 2000)
 	if w := t.op.Window; w != nil {
-		d = min(d, max(max(w.SizeMillis, w.GapMillis)/10, 2000))
+		d = min(d, max(w.everyMillis()/10, 2000))
 	}
 	return d
 }

@@ -171,11 +171,7 @@ func (t *target) noticeable() int64 {
 	if w == nil {
 		return longestPatienceMillis
 	}
-	every := w.SizeMillis
-	if w.Kind == Sliding {
-		every = w.SlideMillis
-	}
-	return min(max(every, w.GapMillis), 3_600_000)
+	return min(w.everyMillis(), 3_600_000)
 }
 
 // topics names what feeds a target: the partitions of topics, or else the splits of sources.

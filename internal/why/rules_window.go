@@ -108,7 +108,7 @@ func (s *source) tellsEvents() bool {
 func (t *target) muchBehind(g *generator) int64 {
 	d := max(2*g.bound().Or(0), 2*aheadMillis)
 	if w := t.op.Window; w != nil {
-		d = max(d, w.SizeMillis, w.GapMillis)
+		d = max(d, w.everyMillis())
 	}
 	return d
 }
@@ -211,7 +211,7 @@ func longBound(t *target, s *source) (Finding, bool) {
 	}
 	size := int64(60_000)
 	if w := t.op.Window; w != nil {
-		size = max(w.SizeMillis, w.GapMillis, 1)
+		size = max(w.everyMillis(), 1)
 	}
 	if bound.Value < 5*60_000 || bound.Value < size || !t.in.OK {
 		return Finding{}, false
@@ -286,8 +286,8 @@ func windows(v *view) []Finding {
 		switch {
 		case w.Kind == Sliding && w.SlideMillis > w.SizeMillis && w.SizeMillis > 0:
 			found = append(found, definition(t, WrongResult, fmt.Sprintf("its windows slide by %s and are %s long: records between two windows are in none.", duration(w.SlideMillis), duration(w.SizeMillis))))
-		case w.Kind != Session && w.SizeMillis >= 90*dayMillis:
-			found = append(found, definition(t, Stall, fmt.Sprintf("its windows are %s long (%d ms): that looks like a wrong unit, and they do not close in a lifetime of the job.", duration(w.SizeMillis), w.SizeMillis)))
+		case w.Kind != Session && w.everyMillis() >= 90*dayMillis:
+			found = append(found, definition(t, Stall, fmt.Sprintf("one of its windows ends every %s only (%d ms): that looks like a wrong unit, and few end in a lifetime of the job.", duration(w.everyMillis()), w.everyMillis())))
 		case w.Kind == Session && w.GapMillis >= 90*dayMillis:
 			found = append(found, definition(t, Stall, fmt.Sprintf("its sessions end after %s without records (%d ms): that looks like a wrong unit.", duration(w.GapMillis), w.GapMillis)))
 		case w.Kind != Session && w.SizeMillis < 1000 && t.fewerThanWindows():
@@ -396,10 +396,7 @@ func notDue(t *target) (Finding, bool) {
 		return Finding{}, false
 	}
 	out, _ := v.sum(t.op.ID, recordsOut)
-	every := w.SizeMillis
-	if w.Kind == Sliding {
-		every = w.SlideMillis
-	}
+	every := w.everyMillis()
 	end := t.nextEnd()
 	started := v.now.AtMillis - v.upMillis()
 	// Sessions are asked for while the job has run for less than their gap.
@@ -413,7 +410,7 @@ func notDue(t *target) (Finding, bool) {
 	for _, f := range t.feeds {
 		slowest = max(slowest, f.src.gen.bound().Or(0))
 	}
-	if slowest >= w.SizeMillis && slowest >= 5*60_000 || minus(v.now.AtMillis, t.in.Value) > slowest+2*aheadMillis {
+	if slowest >= every && slowest >= 5*60_000 || minus(v.now.AtMillis, t.in.Value) > slowest+2*aheadMillis {
 		return Finding{}, false // a bound, or something that holds, is the reason
 	}
 	f := Finding{

@@ -58,6 +58,7 @@ func TestWindows(t *testing.T) {
 		{window.Tumbling(time.Hour).Offset(15 * time.Minute), &why.Window{Kind: why.Tumbling, SizeMillis: 3_600_000, OffsetMillis: 900_000}},
 		{window.Sliding(time.Minute, 10*time.Second), &why.Window{Kind: why.Sliding, SizeMillis: 60_000, SlideMillis: 10_000}},
 		{window.Cumulating(time.Hour, time.Minute), &why.Window{Kind: why.Sliding, SizeMillis: 3_600_000, SlideMillis: 60_000}},
+		{window.Cumulating(365*24*time.Hour, 24*time.Hour), &why.Window{Kind: why.Sliding, SizeMillis: 365 * 86_400_000, SlideMillis: 86_400_000}},
 		{window.Session(30 * time.Second), &why.Window{Kind: why.Session, GapMillis: 30_000}},
 		{window.Global(), nil},
 		{window.Days(1, time.UTC), nil},
