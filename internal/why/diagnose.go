@@ -16,7 +16,7 @@ var rules = []rule{
 	withoutStrategy, overParallel, filtered, droppedInOperator, maxLeak,
 	aligned, quietInputs,
 	wallClock, idleBlocked, idleTooShort, afterSource, disorder,
-	reading, skewed, byDesign, windows,
+	reading, skewed, byDesign, windows, fewLate,
 }
 
 // Diagnose finds what holds event time back, lets it run ahead or loses records, and what
@@ -32,16 +32,17 @@ func Diagnose(e *Evidence) *Diagnosis {
 		d.Findings = append(d.Findings, unexplained(v)...)
 	}
 	slices.SortStableFunc(d.Findings, before)
-	if len(d.Findings) == 0 || d.Findings[0].Severity == Fine && !answers(d.Findings[0].Code) {
+	if len(d.Findings) == 0 || d.Findings[0].Severity == Fine && !d.Findings[0].answers() {
 		d.Findings = slices.Insert(d.Findings, 0, nothing(v))
 	}
 	return d
 }
 
 // answers reports whether a finding without harm is the answer all the same: it tells why
-// nothing has come out.
-func answers(c Code) bool {
-	return c == WindowNotDue || c == SessionNeverGaps || c == DelayByDesign || c == AllInputsQuiet
+// nothing has come out, or why records have come out of a side output.
+func (f *Finding) answers() bool {
+	c := f.Code
+	return c == WindowNotDue || c == SessionNeverGaps || c == DelayByDesign || c == AllInputsQuiet || f.aside() && c != NotEnoughEvidence
 }
 
 // before orders findings: the worse first, then the order of the registry.
@@ -95,7 +96,7 @@ func (f *Finding) addConsequence(c Code) {
 
 // explains reports whether b is only what a leads to.
 func (v *view) explains(a, b *Finding) bool {
-	if a.Severity == Fine || !slices.Contains(entryOf(a.Code).explains, b.Code) {
+	if a.Severity == Fine && !(a.aside() && b.aside()) || !slices.Contains(entryOf(a.Code).explains, b.Code) {
 		return false
 	}
 	if b.Severity.rank() < a.Severity.rank() && len(a.Unless) > 0 && len(b.Unless) == 0 {

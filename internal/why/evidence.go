@@ -268,10 +268,13 @@ type Subtask struct {
 	Idle       Known[bool]
 	RecordsIn  Known[int64]
 	RecordsOut Known[int64]
-	// LateDropped are the late records, dropped or sent to a side output.
+	// LateDropped are the records that were dropped as late, LateOutput those that went to a
+	// side output instead: nobody has lost them. Flink does not count these.
 	LateDropped Known[int64]
+	LateOutput  Known[int64]
 	OpenWindows Known[int64]
-	// LateBySplit and LateSamples are of engines that know where a late record came from.
+	// LateBySplit and LateSamples are of engines that know where a late record came from,
+	// whatever became of it.
 	LateBySplit []LateCount
 	LateSamples []LateSample
 }

@@ -27,6 +27,9 @@ func (f Finding) fix(t *target, codes ...FixCode) Finding {
 	}
 	for _, code := range codes {
 		r := remedies[code]
+		if code == LateSideOutput && t != nil && t.late.aside {
+			continue // it has one
+		}
 		if kafka {
 			r.golang += r.broker
 		} else if strings.Contains(r.do, "{topic}") {

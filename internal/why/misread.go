@@ -87,7 +87,7 @@ func (sp split) hasRead() bool {
 // anyLate reports whether any operator has found a record late.
 func (v *view) anyLate() bool {
 	for _, s := range v.now.Subtasks {
-		if s.LateDropped.Or(0) > 0 {
+		if s.LateDropped.Or(0)+s.LateOutput.Or(0) > 0 {
 			return true
 		}
 	}

@@ -68,9 +68,9 @@ func futureOf(t *target, f feed) (Finding, bool) {
 		Numbers: []Number{{"ahead_ms", distance}, {"event_time", event}},
 	}
 	if t.losing() {
-		out.Severity = Loss
-		out.Answer = fmt.Sprintf("%s drops records as late because %s in %s, stamped %s ahead of the clock, pushed the watermark to %s.",
-			t.title(), what, where, duration(distance), instant(t.in.Or(event)))
+		out.Severity = t.late.severity()
+		out.Answer = fmt.Sprintf("%s %s because %s in %s, stamped %s ahead of the clock, pushed the watermark to %s.",
+			t.title(), t.late.drops("records"), what, where, duration(distance), instant(t.in.Or(event)))
 		out.addLate(t)
 	}
 	if out.Severity == Stall && t.moves() {

@@ -27,9 +27,9 @@ func disorder(v *view) []Finding {
 func allLate(t *target) Finding {
 	src := t.feeds[0].src
 	f := Finding{
-		Code: AllRecordsLate, Severity: Loss,
+		Code: AllRecordsLate, Severity: t.late.severity(),
 		Culprit:  Culprit{Source: src.op.ID, Topic: src.topic(nil), Operator: t.op.ID},
-		Answer:   fmt.Sprintf("%s drops every record as late: its watermark is ahead of all of them.", t.title()),
+		Answer:   fmt.Sprintf("%s %s: its watermark is ahead of all of them.", t.title(), t.late.drops("every record")),
 		RuledOut: []RuledOut{{BoundTooSmall, "it is every record, not those out of order"}},
 		Unless:   []Unless{{WallClockWatermark, "the description of the strategy, or event times of records"}, {FutureTimestamp, "event times of records"}},
 	}
@@ -95,14 +95,14 @@ func boundFinding(t *target) Finding {
 	c.Subtasks = nil
 	bound := src.gen.bound()
 	out := Finding{
-		Code: BoundTooSmall, Severity: Loss, Culprit: c,
-		Answer: fmt.Sprintf("%s drops records as late because they are further out of order than the bound of source %s allows (%s).",
-			t.title(), quoted(v.nameOf(src.op.ID)), boundText(src)),
+		Code: BoundTooSmall, Severity: t.late.severity(), Culprit: c,
+		Answer: fmt.Sprintf("%s %s because they are further out of order than the bound of source %s allows (%s).",
+			t.title(), t.late.drops("records"), quoted(v.nameOf(src.op.ID)), boundText(src)),
 	}
 	if needed.OK {
 		out.Numbers = append(out.Numbers, Number{"needed_bound_ms", needed.Value})
-		out.Answer = fmt.Sprintf("%s drops records as late because records of %s of topic %s are up to %s out of order, and the bound of source %s is %s.",
-			t.title(), numbered("partition", c.Partitions), src.topic(splits), duration(needed.Value), quoted(v.nameOf(src.op.ID)), boundText(src))
+		out.Answer = fmt.Sprintf("%s %s because records of %s of topic %s are up to %s out of order, and the bound of source %s is %s.",
+			t.title(), t.late.drops("records"), numbered("partition", c.Partitions), src.topic(splits), duration(needed.Value), quoted(v.nameOf(src.op.ID)), boundText(src))
 	}
 	if bound.OK {
 		out.Numbers = append(out.Numbers, Number{"bound_ms", bound.Value})
@@ -127,7 +127,7 @@ func boundFinding(t *target) Finding {
 	}
 	out.Code = NotEnoughEvidence
 	out.Unless = append([]Unless{{BoundTooSmall, "late records, or records from Kafka"}}, out.Unless...)
-	out.Answer = fmt.Sprintf("%s drops records as late, and what was seen does not tell why.", t.title())
+	out.Answer = fmt.Sprintf("%s %s, and what was seen does not tell why.", t.title(), t.late.drops("records"))
 	return out.fix(t, LateSideOutput)
 }
 
@@ -238,13 +238,13 @@ func pastLoss(t *target) Finding {
 	f := Finding{
 		Code: NotEnoughEvidence, Severity: Fine,
 		Culprit: Culprit{Source: src.op.ID, Topic: src.topic(nil), Operator: t.op.ID},
-		Answer: fmt.Sprintf("%s has dropped %s as late%s. What it was does not show any more.",
-			t.title(), count(t.late.total.Value, "record"), last),
+		Answer: fmt.Sprintf("%s %s%s. What it was does not show any more.",
+			t.title(), t.late.dropped(), last),
 	}
 	if restart {
-		f.Code, f.Severity = RestoreLateness, Loss
-		f.Answer = fmt.Sprintf("%s has dropped %s as late around a restart%s: after a restore watermarks begin anew and partitions come back one by one.",
-			t.title(), count(t.late.total.Value, "record"), last)
+		f.Code, f.Severity = RestoreLateness, t.late.severity()
+		f.Answer = fmt.Sprintf("%s %s around a restart%s: after a restore watermarks begin anew and partitions come back one by one.",
+			t.title(), t.late.dropped(), last)
 		if last == "" {
 			f.Unless = append(f.Unless, Unless{BoundTooSmall, "a second look after the restart"})
 		}

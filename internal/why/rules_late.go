@@ -38,13 +38,13 @@ func wallClock(v *view) []Finding {
 			return Finding{}, false
 		}
 		out := Finding{
-			Code: WallClockWatermark, Severity: Loss,
+			Code: WallClockWatermark, Severity: t.late.severity(),
 			Culprit: Culprit{Source: src.op.ID, Topic: src.topic(nil)},
-			Answer: fmt.Sprintf("%s drops every record as late because the watermark of source %s follows the wall clock, while its records are older.",
-				t.title(), quoted(t.v.nameOf(src.op.ID))),
+			Answer: fmt.Sprintf("%s %s because the watermark of source %s follows the wall clock, while its records are older.",
+				t.title(), t.late.drops("every record"), quoted(t.v.nameOf(src.op.ID))),
 		}
 		if !t.late.all() {
-			out.Answer = fmt.Sprintf("%s drops records as late because the watermark of source %s follows the wall clock, not the records.", t.title(), quoted(t.v.nameOf(src.op.ID)))
+			out.Answer = fmt.Sprintf("%s %s because the watermark of source %s follows the wall clock, not the records.", t.title(), t.late.drops("records"), quoted(t.v.nameOf(src.op.ID)))
 		}
 		if age := src.ageMillis(); age.OK {
 			out.Numbers = append(out.Numbers, Number{"age_ms", age.Value})
@@ -108,9 +108,9 @@ func idleBlocked(v *view) []Finding {
 			c.Operator = slow.ID
 		}
 		out := Finding{
-			Code: IdleWhileBlocked, Severity: Loss, Culprit: c,
-			Answer: fmt.Sprintf("%s drops records as late because %s of topic %s %s taken for idle with a lag of %s: the reader was blocked, not the producer.",
-				t.title(), numbered("partition", c.Partitions), src.topic(blocked), verb(len(blocked), "was", "were"), count(blocked[0].lag().Value, "record")),
+			Code: IdleWhileBlocked, Severity: t.late.severity(), Culprit: c,
+			Answer: fmt.Sprintf("%s %s because %s of topic %s %s taken for idle with a lag of %s: the reader was blocked, not the producer.",
+				t.title(), t.late.drops("records"), numbered("partition", c.Partitions), src.topic(blocked), verb(len(blocked), "was", "were"), count(blocked[0].lag().Value, "record")),
 			Numbers: []Number{{"lag", blocked[0].lag().Value}},
 		}
 		if e := blocked[0].eventAtPosition(); e.OK {
@@ -186,14 +186,14 @@ func idleTooShort(v *view) []Finding {
 		c := src.culprit(returning)
 		c.Subtasks = nil
 		out := Finding{
-			Code: IdlenessTooShort, Severity: Loss, Culprit: c,
-			Answer: fmt.Sprintf("%s drops records as late because %s of topic %s %s longer between records than the idle timeout of %s: the watermark goes on without %s, and the next records are behind it.",
-				t.title(), numbered("partition", c.Partitions), src.topic(returning), verb(len(returning), "pauses", "pause"), duration(idle.Value), verb(len(returning), "it", "them")),
+			Code: IdlenessTooShort, Severity: t.late.severity(), Culprit: c,
+			Answer: fmt.Sprintf("%s %s because %s of topic %s %s longer between records than the idle timeout of %s: the watermark goes on without %s, and the next records are behind it.",
+				t.title(), t.late.drops("records"), numbered("partition", c.Partitions), src.topic(returning), verb(len(returning), "pauses", "pause"), duration(idle.Value), verb(len(returning), "it", "them")),
 			Numbers: []Number{{"idleness_ms", idle.Value}},
 		}
 		if gap.OK {
-			out.Answer = fmt.Sprintf("%s drops records as late because %s of topic %s %s up to %s between records, and the idle timeout is %s: the watermark goes on without %s, and the next records are behind it.",
-				t.title(), numbered("partition", c.Partitions), src.topic(returning), verb(len(returning), "pauses", "pause"), duration(gap.Value), duration(idle.Value), verb(len(returning), "it", "them"))
+			out.Answer = fmt.Sprintf("%s %s because %s of topic %s %s up to %s between records, and the idle timeout is %s: the watermark goes on without %s, and the next records are behind it.",
+				t.title(), t.late.drops("records"), numbered("partition", c.Partitions), src.topic(returning), verb(len(returning), "pauses", "pause"), duration(gap.Value), duration(idle.Value), verb(len(returning), "it", "them"))
 			out.Numbers = append([]Number{{"gap_ms", gap.Value}}, out.Numbers...)
 		}
 		for _, sp := range returning[:1] {
@@ -323,9 +323,9 @@ func afterSourceLoss(t *target, f feed) Finding {
 	c := src.culprit(late)
 	c.Operator, c.Subtasks = g.op.ID, nil
 	out := Finding{
-		Code: StrategyAfterSource, Severity: Loss, Culprit: c,
-		Answer: fmt.Sprintf("%s drops records as late because operator %s makes the watermarks behind source %s, from all partitions mixed, not per split: what is read first makes the rest late.",
-			t.title(), quoted(v.nameOf(g.op.ID)), quoted(v.nameOf(src.op.ID))),
+		Code: StrategyAfterSource, Severity: t.late.severity(), Culprit: c,
+		Answer: fmt.Sprintf("%s %s because operator %s makes the watermarks behind source %s, from all partitions mixed, not per split: what is read first makes the rest late.",
+			t.title(), t.late.drops("records"), quoted(v.nameOf(g.op.ID)), quoted(v.nameOf(src.op.ID))),
 		Numbers: []Number{{"partitions", int64(len(src.splits))}},
 	}
 	out.addLate(t)

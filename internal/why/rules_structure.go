@@ -316,16 +316,13 @@ func maxLeak(v *view) []Finding {
 				continue
 			}
 			f := Finding{
-				Code: MaxWatermarkLeak, Severity: Loss,
+				Code: MaxWatermarkLeak, Severity: t.late.severity(),
 				Culprit: Culprit{Source: s.op.ID, Topic: s.topic(nil), Subtasks: ended, Operator: t.op.ID},
 				Answer: fmt.Sprintf("%s takes every record for late because its watermark is the end of time: %s of source %s sent it when there was nothing more to read there, while records still come.",
 					t.title(), numbered("subtask", ended), quoted(v.nameOf(s.op.ID))),
 				RuledOut: []RuledOut{{FutureTimestamp, "the end of time is what a reader sends that has ended, not the time of a record"}},
 			}
-			if t.late.total.OK {
-				f.Numbers = append(f.Numbers, Number{"late_dropped", t.late.total.Value})
-				f.Why = append(f.Why, fmt.Sprintf("%s so far.", upper(count(t.late.total.Value, "late record"))))
-			}
+			f.addLate(t)
 			fixes := []FixCode{UpgradeEngine, LowerSourceParallelism}
 			if len(s.empty) > 0 {
 				fixes = []FixCode{LowerSourceParallelism, UpgradeEngine}

@@ -179,13 +179,13 @@ func unitFinding(s *source, u unit, splits []split, event int64) Finding {
 		f.Severity = WrongResult
 		f.Answer = fmt.Sprintf("The timestamps in %s are %s and are taken for milliseconds: event time there is %s.", where, u.name, instant(event))
 		if t.losing() {
-			f.Severity = Loss
-			f.Answer = fmt.Sprintf("%s drops records as late because the timestamps in %s are %s and are taken for milliseconds: they pushed the watermark to %s.", t.title(), where, u.name, instant(event))
+			f.Severity = t.late.worse(f.Severity)
+			f.Answer = fmt.Sprintf("%s %s because the timestamps in %s are %s and are taken for milliseconds: they pushed the watermark to %s.", t.title(), t.late.drops("records"), where, u.name, instant(event))
 			f.addLate(t)
 		}
 	}
 	f.Why = append(f.Why, fmt.Sprintf("%d is the time that the wall clock shows if it is read as %s: %s.", event, u.name, instant(u.millis(event))))
-	if since := t.lateSinceMillis(); since.OK && f.Severity == Loss {
+	if since := t.lateSinceMillis(); since.OK && u.code == TimestampsTooFine && t.losing() {
 		f.Numbers = append(f.Numbers, Number{"since_ms", since.Value - (v.now.AtMillis - v.upMillis())})
 		f.Why = append(f.Why, fmt.Sprintf("By their rate records have been late since about %s UTC.", clock(since.Value)))
 	}
@@ -205,23 +205,6 @@ func (u unit) millis(event int64) int64 {
 		return event * u.factor
 	}
 	return event / u.factor
-}
-
-// addLate adds the numbers of late records.
-func (f *Finding) addLate(t *target) {
-	l := &t.late
-	if !l.total.OK {
-		return
-	}
-	f.Numbers = append(f.Numbers, Number{"late_dropped", l.total.Value})
-	s := fmt.Sprintf("%s has dropped %s as late", quoted(t.v.nameOf(t.op.ID)), count(l.total.Value, "record"))
-	if l.grown.OK {
-		s += fmt.Sprintf(", %d in the last %s", l.grown.Value, duration(t.v.spanMillis))
-	}
-	if l.in.OK {
-		s += fmt.Sprintf(", of %d", l.in.Value)
-	}
-	f.Why = append(f.Why, s+".")
 }
 
 // feeds reports whether a source feeds an operator that waits for event time.

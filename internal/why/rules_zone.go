@@ -174,7 +174,7 @@ func zoneFinding(s *source, splits []split, off int64) Finding {
 	}
 	f.RuledOut = append(f.RuledOut, RuledOut{QuietInput, "records flow"})
 	if t.losing() {
-		f.Severity = Loss
+		f.Severity = t.late.worse(f.Severity)
 		f.addLate(t)
 	}
 	return f.fix(t, FixTimezone)

@@ -23,14 +23,6 @@ type feed struct {
 	via []*Operator
 }
 
-// lateness is the late records of a target.
-type lateness struct {
-	total, grown Known[int64]
-	in, inGrown  Known[int64]
-	bySplit      []LateCount
-	samples      []LateSample
-}
-
 // waits reports whether an operator waits for event time.
 func waits(k OperatorKind) bool { return k == KindWindow || k == KindJoin || k == KindTimers }
 
@@ -57,12 +49,7 @@ func (v *view) target(o *Operator) *target {
 		}
 	}
 	t.addFeeds(o, feed{}, 0)
-	t.late.total, t.late.grown = v.grown(o.ID, func(s *Subtask) Known[int64] { return s.LateDropped })
-	t.late.in, t.late.inGrown = v.grown(o.ID, func(s *Subtask) Known[int64] { return s.RecordsIn })
-	for _, s := range v.subs[o.ID] {
-		t.late.bySplit = append(t.late.bySplit, s.LateBySplit...)
-		t.late.samples = append(t.late.samples, s.LateSamples...)
-	}
+	t.late = v.latenessOf(o)
 	return t
 }
 
@@ -168,40 +155,4 @@ func nextEnd(watermark, every, offset int64) int64 {
 func (t *target) open() Known[int64] {
 	n, _ := t.v.sum(t.op.ID, func(s *Subtask) Known[int64] { return s.OpenWindows })
 	return n
-}
-
-// losing reports whether the target drops records worth telling: it does so now, or it
-// lost a part of them that cannot be neglected before.
-func (t *target) losing() bool {
-	l := &t.late
-	if l.grown.OK && l.grown.Value > 0 {
-		return l.grown.Value*1000 >= l.inGrown.Or(0)
-	}
-	return l.lost()
-}
-
-// lost reports whether at least one record in a hundred was late.
-func (l *lateness) lost() bool {
-	return l.total.OK && l.total.Value > 0 && l.total.Value*100 >= l.in.Or(0)
-}
-
-// growing reports whether records are late now.
-func (l *lateness) growing() bool { return l.grown.OK && l.grown.Value > 0 }
-
-// all reports whether practically every record is late.
-func (l *lateness) all() bool {
-	if l.grown.OK && l.inGrown.OK && l.inGrown.Value > 0 {
-		return l.grown.Value*100 >= l.inGrown.Value*95
-	}
-	return l.total.OK && l.in.OK && l.in.Value > 0 && l.total.Value*100 >= l.in.Value*95
-}
-
-// lateSinceMillis estimates when records began to be late, from their rate now.
-func (t *target) lateSinceMillis() Known[int64] {
-	l := &t.late
-	if !l.growing() || t.v.spanMillis <= 0 {
-		return Known[int64]{}
-	}
-	lasted := l.total.Value * t.v.spanMillis / l.grown.Value
-	return Know(max(t.v.now.AtMillis-lasted, t.v.now.AtMillis-t.v.upMillis()))
 }

@@ -172,7 +172,8 @@ func (c *Collector) subtaskOf(id string, index int, o *status.Operator) why.Subt
 		InputWatermark: why.Know(o.CurrentInputWatermark), Idle: why.Know(o.Idle),
 		// A sink sends none.
 		OutputWatermark: why.KnowIf(o.CurrentOutputWatermark, !c.sinks[id]),
-		RecordsIn:       why.Know(o.RecordsIn), RecordsOut: why.Know(o.RecordsOut), LateDropped: why.Know(o.LateRecords),
+		RecordsIn:       why.Know(o.RecordsIn), RecordsOut: why.Know(o.RecordsOut),
+		LateDropped: why.Know(o.LateRecordsDropped), LateOutput: why.Know(o.LateRecords - o.LateRecordsDropped),
 	}
 	for _, w := range o.InputWatermarks {
 		s.InputWatermarks = append(s.InputWatermarks, why.Know(w))

@@ -35,7 +35,7 @@ func job(d time.Duration, n int64) *status.Job {
 			}},
 		}}},
 		{Subtasks: []status.Subtask{{Operators: []status.Operator{{
-			Name: "counts", RecordsIn: n, CurrentInputWatermark: 5, CurrentOutputWatermark: 5, LateRecords: 1, InputWatermarks: []int64{5, 9},
+			Name: "counts", RecordsIn: n, CurrentInputWatermark: 5, CurrentOutputWatermark: 5, LateRecords: 3, LateRecordsDropped: 1, InputWatermarks: []int64{5, 9},
 			LateBySplit: []status.LateCount{{Source: "orders", Split: "orders-3", Count: 1}},
 			LateSamples: []status.LateSample{{Timestamp: 1, Watermark: 5, Key: "k", Source: "orders", Split: "orders-3", Offset: 4}},
 		}}}}},
@@ -51,10 +51,10 @@ func TestAdd(t *testing.T) {
 	want := why.Snapshot{
 		AtMillis: 1_008_000,
 		Subtasks: []why.Subtask{
-			{Operator: "orders", InputWatermark: k(why.MinTime), OutputWatermark: k(5), Idle: why.Know(false), RecordsIn: k(10), RecordsOut: k(10), LateDropped: k(0)},
+			{Operator: "orders", InputWatermark: k(why.MinTime), OutputWatermark: k(5), Idle: why.Know(false), RecordsIn: k(10), RecordsOut: k(10), LateDropped: k(0), LateOutput: k(0)},
 			{
 				Operator: "counts", InputWatermark: k(5), InputWatermarks: []why.Known[int64]{k(5), k(9)}, Idle: why.Know(false),
-				RecordsIn: k(10), RecordsOut: k(0), LateDropped: k(1),
+				RecordsIn: k(10), RecordsOut: k(0), LateDropped: k(1), LateOutput: k(2),
 				LateBySplit: []why.LateCount{{Source: "orders", Topic: "orders", Partition: 3, Count: 1}},
 				LateSamples: []why.LateSample{{EventMillis: 1, WatermarkMillis: 5, Key: "k", Topic: "orders", Partition: 3, Offset: 4}},
 			},
