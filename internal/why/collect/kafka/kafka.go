@@ -67,7 +67,14 @@ func (c *Collector) Look(ctx context.Context, e *why.Evidence) (unseen []string)
 	if len(l.names) == 0 {
 		return l.unseen
 	}
-	l.offsets(ctx)
+	known := l.offsets(ctx)
+	if known && l.foreign() {
+		return l.unseen
+	}
+	l.addUnassigned()
+	if known {
+		l.describe(ctx)
+	}
 	if c.o.Records > 0 {
 		l.sample(ctx)
 	}
@@ -117,7 +124,6 @@ func (l *look) topics(ctx context.Context) error {
 			o.Source.Topics[k] = topic
 			l.rename(o.ID, name, topic)
 			l.partitions[topic] = len(all[topic].Partitions)
-			l.addUnassigned(o.ID, topic)
 		}
 	}
 	for name := range l.partitions {
@@ -151,7 +157,19 @@ func (l *look) rename(source, from, to string) {
 
 // addUnassigned adds the partitions that no subtask reads, if the engine tells what the
 // others read.
-func (l *look) addUnassigned(source, topic string) {
+func (l *look) addUnassigned() {
+	for i := range l.e.Operators {
+		o := &l.e.Operators[i]
+		if o.Source == nil {
+			continue
+		}
+		for _, topic := range o.Source.Topics {
+			l.addUnassignedOf(o.ID, topic)
+		}
+	}
+}
+
+func (l *look) addUnassignedOf(source, topic string) {
 	read := map[int32]bool{}
 	for _, sp := range l.now.Splits {
 		if sp.Source == source && sp.Topic == topic && sp.Subtask.OK {
@@ -168,8 +186,8 @@ func (l *look) addUnassigned(source, topic string) {
 	}
 }
 
-// offsets asks for the ends and the largest timestamps.
-func (l *look) offsets(ctx context.Context) {
+// offsets asks for the ends of partitions and reports whether it knows them.
+func (l *look) offsets(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var err, startErr error
@@ -177,8 +195,34 @@ func (l *look) offsets(ctx context.Context) {
 	l.starts, startErr = l.c.admin.ListStartOffsets(ctx, l.names...)
 	if err := errors.Join(err, startErr); err != nil {
 		l.cannot("offsets: %v", short(err))
-		return
 	}
+	return err == nil && startErr == nil
+}
+
+// foreign reports whether these cannot be the brokers that the job reads: it has read more
+// than they have. What they have tells nothing of the job then. Ends are asked for after
+// what the engine tells, so those of the job's brokers are not smaller.
+func (l *look) foreign() bool {
+	const hence = "so that these are not the brokers that the job reads, or the topic was created anew"
+	for _, sp := range l.now.Splits {
+		if n, ok := l.partitions[sp.Topic]; ok && int(sp.Partition) >= n {
+			l.cannot("anything of Kafka: the job reads %s-%d, which is not here, %s", sp.Topic, sp.Partition, hence)
+			return true
+		}
+		end, ok := l.ends.Lookup(sp.Topic, sp.Partition)
+		seen := max(sp.PositionOffset.Or(0), sp.EndOffset.Or(0))
+		if ok && end.Err == nil && seen > end.Offset {
+			l.cannot("anything of Kafka: the job has seen %s-%d up to offset %d, and here it ends at %d, %s", sp.Topic, sp.Partition, seen, end.Offset, hence)
+			return true
+		}
+	}
+	return false
+}
+
+// describe tells splits their ends and when records were appended last.
+func (l *look) describe(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	l.e.Means.KafkaOffsets = true
 	latest, err := l.c.admin.ListMaxTimestampOffsets(ctx, l.names...)
 	if err != nil {

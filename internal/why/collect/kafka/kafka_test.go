@@ -2,6 +2,8 @@ package kafka
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -190,5 +192,34 @@ func TestOnlyTheLastRecords(t *testing.T) {
 	e = evidence("orders")
 	if unseen := collector(t, c, o).Look(t.Context(), e); len(e.History[0].Splits) != 2 || e.History[0].Splits[0].EndOffset != why.Know[int64](250) {
 		t.Errorf("with a limit of bytes: %v", unseen)
+	}
+}
+
+// TestOtherBrokers: what a cluster has that the job cannot be reading tells nothing of it.
+func TestOtherBrokers(t *testing.T) {
+	c := kafkatest.Start(t)
+	c.CreateTopic(t, "orders", 3)
+	c.Produce(t, "orders", kafkatest.Text(0, base, "", "x"), kafkatest.Text(0, base, "", "x"), kafkatest.Text(1, base, "", "x"))
+	k := why.Know[int64]
+	for name, change := range map[string]func(splits []why.Split){
+		"a position beyond the end":     func(splits []why.Split) { splits[0].PositionOffset = k(3) },
+		"an end beyond the end":         func(splits []why.Split) { splits[1].PositionOffset, splits[1].EndOffset = k(1), k(2) },
+		"a partition that is not there": func(splits []why.Split) { splits[1].Partition = 3 },
+	} {
+		e := evidence("orders")
+		change(e.History[0].Splits)
+		want := slices.Clone(e.History[0].Splits)
+		unseen := collector(t, c, DefaultOptions).Look(t.Context(), e)
+		if len(unseen) != 1 || !strings.Contains(unseen[0], "not the brokers that the job reads") || e.Means != (why.Means{}) {
+			t.Errorf("%s: unseen %q, means %+v", name, unseen, e.Means)
+		}
+		if diff := cmp.Diff(want, e.History[0].Splits); diff != "" {
+			t.Errorf("%s: splits (-want +got):\n%s", name, diff)
+		}
+	}
+	e := evidence("orders")
+	e.History[0].Splits[0].PositionOffset = k(2) // all of it
+	if unseen := collector(t, c, DefaultOptions).Look(t.Context(), e); unseen != nil || !e.Means.KafkaOffsets {
+		t.Errorf("the job's own brokers: unseen %q", unseen)
 	}
 }
