@@ -2,6 +2,7 @@ package why
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -243,5 +244,28 @@ func TestOffsetsThatTheJobTells(t *testing.T) {
 	})
 	if !says() {
 		t.Errorf("offsets are unknown: %q", Diagnose(e).Blind)
+	}
+}
+
+// TestTimesHaveAZone: a reader's clock may be another than UTC.
+func TestTimesHaveAZone(t *testing.T) {
+	for millis, want := range map[int64]string{
+		MinTime: "none", MaxTime: "the end of time", 0: "1970-01-01 00:00:00 UTC", 1500: "1970-01-01 00:00:01.500 UTC", MaxTime - 1: "the year 292278994",
+	} {
+		if got := instant(millis); got != want {
+			t.Errorf("%d is %q, want %q", millis, got, want)
+		}
+	}
+	times := regexp.MustCompile(`\d\d:\d\d:\d\d(\.\d{3})?( \S+)?`)
+	for _, s := range allScenarios(t) {
+		text := strings.Join(strings.Fields(Diagnose(evidenceOf(t, s, true)).String()), " ")
+		if strings.Contains(text, "UTC UTC") {
+			t.Errorf("%s: a time has two zones:\n%s", s.Name, text)
+		}
+		for _, at := range times.FindAllString(text, -1) {
+			if !strings.Contains(at, " UTC") {
+				t.Errorf("%s: %q has no zone:\n%s", s.Name, at, text)
+			}
+		}
 	}
 }

@@ -78,7 +78,7 @@ func futureOf(t *target, f feed) (Finding, bool) {
 	}
 	if arrived.OK {
 		out.Numbers = append(out.Numbers, Number{"arrived_at_ms", arrived.Value - started})
-		out.Why = append(out.Why, fmt.Sprintf("It came at about %s UTC, %s after the start of the job.", clock(arrived.Value), duration(arrived.Value-started)))
+		out.Why = append(out.Why, fmt.Sprintf("It came at about %s, %s after the start of the job.", clock(arrived.Value), duration(arrived.Value-started)))
 	}
 	if ahead.normal.OK {
 		out.Why = append(out.Why, fmt.Sprintf("The last record there has the time %s: the others are right.", instant(ahead.normal.Value)))

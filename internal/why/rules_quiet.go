@@ -370,7 +370,7 @@ func quietOf(t *target, f feed, mine []quietSplit, q quiet, potential Known[int6
 		out.Answer = fmt.Sprintf("%s is silent because %s %s no record yet and %s the watermark at %s.",
 			t.title(), what, verb(things, "has", "have"), verb(things, "holds", "hold"), held(t.in))
 	} else if started := v.e.StartedMillis; started.OK && !longest.atLeast && longest.sinceMillis >= started.Value {
-		out.Why = append(out.Why, fmt.Sprintf("%s: silent since %d s after the start of the job (%s UTC).",
+		out.Why = append(out.Why, fmt.Sprintf("%s: silent since %d s after the start of the job (%s).",
 			upper(longest.called()), (longest.sinceMillis-started.Value)/1000, clock(longest.sinceMillis)))
 	}
 	if potential.OK && t.in.OK && t.in.Value != MinTime {

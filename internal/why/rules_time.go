@@ -187,7 +187,7 @@ func unitFinding(s *source, u unit, splits []split, event int64) Finding {
 	f.Why = append(f.Why, fmt.Sprintf("%d is the time that the wall clock shows if it is read as %s: %s.", event, u.name, instant(u.millis(event))))
 	if since := t.lateSinceMillis(); since.OK && u.code == TimestampsTooFine && t.losing() {
 		f.Numbers = append(f.Numbers, Number{"since_ms", since.Value - (v.now.AtMillis - v.upMillis())})
-		f.Why = append(f.Why, fmt.Sprintf("By their rate records have been late since about %s UTC.", clock(since.Value)))
+		f.Why = append(f.Why, fmt.Sprintf("By their rate records have been late since about %s.", clock(since.Value)))
 	}
 	if s.gen.place == genBehind && len(splits) < len(s.splits) {
 		f.Then = append(f.Then, StrategyAfterSource)

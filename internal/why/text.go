@@ -37,7 +37,7 @@ func pair(n, small int64, bigUnit, smallUnit string) string {
 	return fmt.Sprintf("%d %s %d %s", n/small, bigUnit, n%small, smallUnit)
 }
 
-// instant writes an event time or a watermark.
+// instant writes an event time or a watermark, in UTC.
 func instant(millis int64) string {
 	switch {
 	case millis == MinTime:
@@ -50,13 +50,13 @@ func instant(millis int64) string {
 		return fmt.Sprintf("the year %d", t.Year())
 	}
 	if t.Nanosecond() == 0 {
-		return t.Format("2006-01-02 15:04:05")
+		return t.Format("2006-01-02 15:04:05 UTC")
 	}
-	return t.Format("2006-01-02 15:04:05.000")
+	return t.Format("2006-01-02 15:04:05.000 UTC")
 }
 
 // clock writes the time of day, in UTC.
-func clock(millis int64) string { return time.UnixMilli(millis).UTC().Format("15:04:05") }
+func clock(millis int64) string { return time.UnixMilli(millis).UTC().Format("15:04:05 UTC") }
 
 // count writes a number with its noun.
 func count(n int64, noun string) string {

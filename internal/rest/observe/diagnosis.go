@@ -252,5 +252,5 @@ func (o *Observed) describe(r *Reading, h *Holder, path *why.Path) {
 		h.Text = name + " has sent no watermark yet"
 		return
 	}
-	h.Text = fmt.Sprintf("%s holds the smallest watermark, %s", name, time.UnixMilli(h.Watermark).UTC().Format("2006-01-02 15:04:05.000"))
+	h.Text = fmt.Sprintf("%s holds the smallest watermark, %s", name, time.UnixMilli(h.Watermark).UTC().Format("2006-01-02 15:04:05.000 UTC"))
 }
