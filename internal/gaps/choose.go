@@ -17,10 +17,14 @@ var steps = []time.Duration{
 	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 7 * 24 * time.Hour,
 }
 
+// longest is the longest bound or timeout worth trying. What takes more is not late but
+// broken.
+const longest = 365 * 24 * time.Hour
+
 // roundUp returns the smallest step that is at least so long, or the length in whole
 // weeks.
 func roundUp(millis int64) time.Duration {
-	d := time.Duration(min(millis, 1<<62/int64(time.Millisecond))) * time.Millisecond
+	d := time.Duration(min(millis, longestMillis/2)) * time.Millisecond
 	for _, s := range steps {
 		if s >= d {
 			return s
@@ -40,7 +44,7 @@ func Bounds(d *Data) []time.Duration {
 	for _, q := range []float64{0.9, 0.99, 0.999, 0.9999, 1} {
 		bounds = append(bounds, roundUp(h.Quantile(q)))
 	}
-	return distinct(bounds)
+	return distinct(slices.DeleteFunc(bounds, func(b time.Duration) bool { return b > longest }))
 }
 
 // Idles returns idle timeouts worth trying, none (0) first: about the quantiles of the
@@ -54,7 +58,7 @@ func Idles(d *Data) []time.Duration {
 		}
 		idles = append(idles, max(shortestIdle, roundUp(largest-largest>>subBits))) // a quantile may be too large by that
 	}
-	return distinct(idles)
+	return distinct(slices.DeleteFunc(idles, func(i time.Duration) bool { return i > longest }))
 }
 
 // Choices combines bounds and idle timeouts.
@@ -134,7 +138,7 @@ func (o *Outcome) why(lateShare float64) string {
 		fmt.Fprintf(&b, "It loses %s of the records", percent(share))
 	}
 	if o.Wait.Count() > 0 {
-		fmt.Fprintf(&b, "; 99%% of the windows have their result within %s of their end", format(millis(o.Wait.Quantile(0.99))))
+		fmt.Fprintf(&b, "; 99%% of the windows have their result within %s of their end", formatMillis(o.Wait.Quantile(0.99)))
 	}
 	b.WriteString(".")
 	switch total := o.total(); {

@@ -1,6 +1,9 @@
 package gaps
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Data is what was read of a topic.
 type Data struct {
@@ -28,7 +31,10 @@ type Partition struct {
 	UnreadableSample    string
 	// From is the first offset to read, Next the one after the last that was read, End
 	// the partition's end when reading began.
-	From, Next, End         int64
+	From, Next, End int64
+	// Missing are the last offsets, if no records came from them and they are taken for
+	// ones that were removed.
+	Missing                 int64
 	FirstAppend, LastAppend int64
 	FirstEvent, MaxEvent    int64
 	// Gaps are the times between records, by append time.
@@ -39,9 +45,11 @@ type Partition struct {
 	// bound of that much keeps it from being late in its own partition.
 	Disorder Histogram
 	// Delay is append time minus event time, 0 if that is negative; Future is the
-	// largest by which it is.
+	// largest by which it is. Far are the records with an event time that can hardly be one:
+	// more than 20 years before they were appended, or a year after.
 	Delay  Histogram
 	Future int64
+	Far    int64
 
 	trace trace
 }
@@ -55,16 +63,34 @@ func (p *Partition) add(kafkaMillis, eventMillis int64) {
 		appended = max(appended, p.LastAppend)
 		p.Gaps.Add(appended - p.LastAppend)
 		if eventMillis > p.MaxEvent {
-			p.EventGaps.Add(eventMillis - p.MaxEvent)
+			p.EventGaps.Add(minus(eventMillis, p.MaxEvent))
 		}
 	}
-	p.Disorder.Add(p.MaxEvent - eventMillis)
-	p.Delay.Add(appended - eventMillis)
-	p.Future = max(p.Future, eventMillis-appended)
+	p.Disorder.Add(minus(p.MaxEvent, eventMillis))
+	delay := minus(appended, eventMillis)
+	p.Delay.Add(delay)
+	p.Future = max(p.Future, minus(eventMillis, appended))
+	if delay > 20*yearMillis || delay < -yearMillis {
+		p.Far++
+	}
 	p.MaxEvent = max(p.MaxEvent, eventMillis)
 	p.LastAppend = appended
 	p.Records++
 	p.trace.add(appended, eventMillis)
+}
+
+const yearMillis = 365 * 24 * 3600 * 1000
+
+// minus subtracts without running over: times may be anything.
+func minus(a, b int64) int64 {
+	switch d := a - b; {
+	case a >= 0 && b < 0 && d < 0:
+		return math.MaxInt64
+	case a < 0 && b > 0 && d >= 0:
+		return math.MinInt64
+	default:
+		return d
+	}
 }
 
 func (p *Partition) complete() bool { return p.Next >= p.End }

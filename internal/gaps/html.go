@@ -139,7 +139,7 @@ func htmlOutcomeOf(o *Outcome, best bool) htmlOutcome {
 	}
 	if o.Wait.Count() > 0 {
 		q := o.Wait.Quantiles()
-		h.P50, h.P99, h.Max = format(millis(q.P50Millis)), format(millis(q.P99Millis)), format(millis(q.MaxMillis))
+		h.P50, h.P99, h.Max = formatMillis(q.P50Millis), formatMillis(q.P99Millis), formatMillis(q.MaxMillis)
 	}
 	return h
 }
@@ -148,8 +148,8 @@ func (r *Report) htmlPartition(i int, p *Partition) htmlPartition {
 	h := htmlPartition{Number: p.Number, Records: p.Records, Last: "-", Behind: "-", Gap: "-"}
 	if p.Records > 0 {
 		h.Last = clock(p.LastAppend)
-		h.Behind = format(millis(p.Disorder.Quantile(0.999))) + " / " + format(millis(p.Disorder.Max()))
-		h.Gap = format(millis(p.Gaps.Quantile(0.99))) + " / " + format(millis(p.Gaps.Max()))
+		h.Behind = formatMillis(p.Disorder.Quantile(0.999)) + " / " + formatMillis(p.Disorder.Max())
+		h.Gap = formatMillis(p.Gaps.Quantile(0.99)) + " / " + formatMillis(p.Gaps.Max())
 	}
 	if best := r.Best(); best != nil {
 		o := best.Partitions[i]
@@ -173,7 +173,7 @@ func (r *Report) chart(title, text string, of func(*Partition) *Histogram) chart
 	}
 	c.Height = chartHeader + len(c.Rows)*chartRow + 6
 	for _, t := range []int64{1, 10, 100, 1000, 10_000, 60_000, 600_000, 3600_000, 12 * 3600_000, 4 * 24 * 3600_000, 30 * 24 * 3600_000} {
-		c.Ticks = append(c.Ticks, tick{chartX(t), format(millis(t))})
+		c.Ticks = append(c.Ticks, tick{chartX(t), formatMillis(t)})
 	}
 	c.Ticks = append(c.Ticks, tick{chartLabel + 24, "0"})
 	return c
@@ -194,7 +194,7 @@ func round(x float64) float64 { return math.Round(x*10) / 10 }
 func chartLineOf(partition int32, baseline int, h *Histogram) chartLine {
 	line := chartLine{
 		Label: fmt.Sprintf("partition %d", partition), Baseline: baseline,
-		Max: format(millis(h.Max())), MaxX: chartX(h.Max()) + 6,
+		Max: formatMillis(h.Max()), MaxX: chartX(h.Max()) + 6,
 	}
 	const width = float64(chartScale) / chartBins
 	var bins [chartBins + 1]int64 // the first is for 0

@@ -1,9 +1,12 @@
 package gaps
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -17,6 +20,10 @@ const traceLimit = 256 << 20
 
 // askTimeout bounds the questions before reading begins.
 const askTimeout = 15 * time.Second
+
+// quietTime is how long nothing may come before it is asked whether anything will: longer
+// than a broker takes for a fetch, also one that it slows down by a quota.
+const quietTime = 30 * time.Second
 
 // ReadOptions says what to read. The limits are checked between fetches.
 type ReadOptions struct {
@@ -51,6 +58,7 @@ func Read(ctx context.Context, opts []kgo.Opt, o ReadOptions) (*Data, error) {
 			return nil, err
 		}
 	}
+	r.data.LogAppendTime = r.data.LogAppendTime && r.data.Records > 0
 	r.data.Took = time.Since(began)
 	return r.data, nil
 }
@@ -130,12 +138,17 @@ func (r *reader) read(ctx context.Context, opts []kgo.Opt) error {
 		defer cancel()
 	}
 	for len(r.left) > 0 && r.data.Stopped == "" {
-		fetches := client.PollRecords(polling, 10_000)
+		poll, cancel := context.WithTimeout(polling, quietTime)
+		fetches := client.PollRecords(poll, 10_000)
+		quiet := poll.Err() != nil && fetches.NumRecords() == 0
+		cancel()
 		switch {
 		case ctx.Err() != nil:
 			r.data.Stopped = "interrupted"
 		case polling.Err() != nil:
 			r.data.Stopped = fmt.Sprintf("the limit of %v was reached", r.Time)
+		case quiet:
+			r.skipEmptyEnds(polling, kadm.NewClient(client))
 		default:
 			if err := fetches.Err(); err != nil {
 				return fmt.Errorf("reading topic %q: %w", r.Topic, err)
@@ -150,6 +163,24 @@ func (r *reader) read(ctx context.Context, opts []kgo.Opt) error {
 		return fmt.Errorf("topic %q: nothing was read: %s", r.Topic, r.data.Stopped)
 	}
 	return nil
+}
+
+// skipEmptyEnds ends the partitions from which nothing has come for quietTime: if their
+// brokers answer, their last offsets have no records any more, as after a compaction.
+func (r *reader) skipEmptyEnds(ctx context.Context, admin *kadm.Client) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	ends, err := admin.ListEndOffsets(ctx, r.Topic)
+	for _, n := range slices.Sorted(maps.Keys(r.left)) {
+		end, ok := ends.Lookup(r.Topic, n)
+		if failed := errors.Join(err, end.Err); failed != nil || !ok {
+			r.data.Stopped = fmt.Sprintf("nothing came from partition %d for %v: %v", n, quietTime, cmp.Or(failed, errors.New("it is not there any more")))
+			return
+		}
+		p := r.left[n]
+		p.Missing, p.Next = p.End-p.Next, p.End
+		delete(r.left, n)
+	}
 }
 
 // take adds a record, unless a limit was reached before it.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -264,9 +265,33 @@ func TestFormat(t *testing.T) {
 			t.Errorf("%v: %q, want %q", d, got, want)
 		}
 	}
+	for want, m := range map[string]int64{"20d1h": 20*24*3600*second + 3600*second, "292471208 years": math.MaxInt64, "300 years": 300 * yearMillis} {
+		if got := formatMillis(m); got != want {
+			t.Errorf("%d ms: %q, want %q", m, got, want)
+		}
+	}
 	for want, share := range map[string]float64{"0%": 0, "<0.001%": 1e-9, "0.12%": 0.0012345, "12.3%": 0.1234} {
 		if got := percent(share); got != want {
 			t.Errorf("%v: %q, want %q", share, got, want)
 		}
+	}
+}
+
+// TestReadNothing: of a topic without records nothing is known.
+func TestReadNothing(t *testing.T) {
+	c := kafkatest.Start(t)
+	c.CreateTopic(t, "orders", 1)
+	d, err := Read(t.Context(), options(c), ReadOptions{Topic: "orders"})
+	if err != nil || d.LogAppendTime || d.Records != 0 {
+		t.Errorf("%v; log append time %t, %d records", err, d.LogAppendTime, d.Records)
+	}
+}
+
+// TestOneUnreadable: the note of a single record is in the singular.
+func TestOneUnreadable(t *testing.T) {
+	d := dataOf(every(second, base, base+500*second))
+	d.Partitions[0].Unreadable = 1
+	if notes := strings.Join(NewReport(d, ReplayOptions{}, nil, 0).Notes, "\n"); !strings.Contains(notes, "partition 0: 1 record without") {
+		t.Error(notes)
 	}
 }

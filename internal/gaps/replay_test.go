@@ -3,6 +3,7 @@ package gaps
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -281,16 +282,37 @@ func TestUnfit(t *testing.T) {
 	}
 	outlier := every(second, 100*second, 300*second)
 	outlier[50][1] += 400 * 24 * 3600 * second
+	wrong := func(of func(i int, m *moment)) *Data {
+		records := every(second, base, base+200*second)
+		for i := range records {
+			of(i, &records[i])
+		}
+		return dataOf(records)
+	}
 	tests := []struct {
 		name string
 		data *Data
 		want string
 	}{
+		{
+			"microseconds", wrong(func(_ int, m *moment) { m[1] *= 1000 }),
+			"200 of 200 event times are of more than 20 years before they were appended, or of a year after, as if they were in microseconds (--unit)",
+		},
+		{
+			"seconds", wrong(func(_ int, m *moment) { m[1] /= 1000 }),
+			"200 of 200 event times are of more than 20 years before they were appended, or of a year after, as if they were in seconds (--unit)",
+		},
+		{"some that mean nothing", wrong(func(i int, m *moment) {
+			if i%20 == 3 {
+				m[1] = []int64{math.MaxInt64, math.MinInt64, 0}[i%3]
+			}
+		}), "10 of 200 event times are of more than 20 years before they were appended, or of a year after"},
 		{"nothing", dataOf(nil), "there are no records"},
 		{"no event times", unusable, "no record has a usable event time"},
 		{"no Kafka timestamps", dataOf(unstamped), "the records have no Kafka timestamps: when they were appended is not known"},
 		{"a partition that was not begun", unread, "no record was appended before all partitions were read that far"},
 		{"one record", dataOf([]moment{{100 * second, 100 * second}}), "no window of 1m ended within the data"},
+		{"one that was appended in 1970", wrong(func(i int, m *moment) { m[0] *= int64(min(i, 1)) }), ""},
 		{"a record far ahead", dataOf(outlier, every(second, 100*second, 300*second)), ""},
 	}
 	for _, test := range tests {
@@ -307,8 +329,8 @@ func TestUnfit(t *testing.T) {
 			if r.unfit != test.want || (r.Best() == nil) != (test.want != "") {
 				t.Errorf("unfit %q, want %q; best %v", r.unfit, test.want, r.Best())
 			}
-			if best := r.Best(); best != nil && best.Bound > time.Hour {
-				t.Errorf("a bound of %v, with which nothing has a result", best.Bound)
+			if best := r.Best(); best != nil && (best.Bound > time.Hour || best.Idle > longest) {
+				t.Errorf("%v, with which nothing has a result", best.Choice)
 			}
 			var text, page strings.Builder
 			if err := errors.Join(r.Text(&text), r.HTML(&page)); err != nil {

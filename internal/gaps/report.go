@@ -36,9 +36,10 @@ func NewReport(d *Data, o ReplayOptions, outcomes []Outcome, lateShare float64) 
 
 // unfit says why nothing can be recommended from data, empty if something can.
 func unfit(d *Data, o ReplayOptions, outcomes []Outcome) string {
-	usable, stamped := int64(0), false
+	usable, far, stamped := int64(0), int64(0), false
 	for _, p := range d.Partitions {
 		usable += p.Records
+		far += p.Far
 		stamped = stamped || p.Records > 0 && p.LastAppend >= 0
 	}
 	ended := func(o Outcome) bool { return o.Wait.Count() > 0 || o.Held > 0 || o.Late > 0 }
@@ -50,6 +51,8 @@ func unfit(d *Data, o ReplayOptions, outcomes []Outcome) string {
 		return "no record has a usable event time"
 	case !stamped:
 		return "the records have no Kafka timestamps: when they were appended is not known"
+	case far*100 > usable:
+		return fmt.Sprintf("%d of %s are of more than 20 years before they were appended, or of a year after%s", far, count(usable, "event time"), d.inUnit())
 	case !slices.ContainsFunc(outcomes, replayed):
 		return "no record was appended before all partitions were read that far"
 	case !slices.ContainsFunc(outcomes, ended):
@@ -86,10 +89,13 @@ func (r *Report) notes() []string {
 			empty = append(empty, p.Number)
 		}
 		if p.Unreadable > 0 {
-			add("partition %d: %d records without a usable event time, which are left out; the first: %s", p.Number, p.Unreadable, p.UnreadableSample)
+			add("partition %d: %s without a usable event time, left out; the first: %s", p.Number, count(p.Unreadable, "record"), p.UnreadableSample)
+		}
+		if p.Missing > 0 {
+			add("partition %d: nothing came from its last %s, as if records were removed there", p.Number, count(p.Missing, "offset"))
 		}
 		if p.Future > time.Hour.Milliseconds() {
-			add("partition %d has event times up to %s ahead of their append times: each pushes the watermark that far", p.Number, format(millis(p.Future)))
+			add("partition %d has event times up to %s ahead of their append times: each pushes the watermark that far", p.Number, formatMillis(p.Future))
 		}
 	}
 	if len(empty) > 0 && len(empty) < len(d.Partitions) {
@@ -111,14 +117,22 @@ func (d *Data) unitSuspicion() string {
 		if p.Records == 0 || p.MaxEvent <= 0 {
 			continue
 		}
-		const year = 365 * 24 * 3600 * 1000
-		for unit, seems := range map[string]float64{
-			"seconds": float64(p.MaxEvent) * 1e3, "microseconds": float64(p.MaxEvent) / 1e3, "nanoseconds": float64(p.MaxEvent) / 1e6,
-		} {
-			if distance := seems - float64(p.LastAppend); distance > -year && distance < year {
-				return unit
+		for _, unit := range []struct {
+			name   string
+			millis float64
+		}{{"seconds", 1e3}, {"microseconds", 1e-3}, {"nanoseconds", 1e-6}} {
+			if distance := float64(p.MaxEvent)*unit.millis - float64(p.LastAppend); distance > -yearMillis && distance < yearMillis {
+				return unit.name
 			}
 		}
+	}
+	return ""
+}
+
+// inUnit says which unit event times seem to be in, for the end of a sentence.
+func (d *Data) inUnit() string {
+	if unit := d.unitSuspicion(); unit != "" {
+		return ", as if they were in " + unit + " (--unit)"
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package gaps
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,8 +11,15 @@ import (
 	"time"
 )
 
-func millis(m int64) time.Duration {
-	return time.Duration(min(m, 1<<62/int64(time.Millisecond))) * time.Millisecond
+// longestMillis is the longest time that a time.Duration can have, in milliseconds.
+const longestMillis = math.MaxInt64 / int64(time.Millisecond)
+
+// formatMillis writes a number of milliseconds as format does, and what is longer in years.
+func formatMillis(m int64) string {
+	if m > longestMillis {
+		return fmt.Sprintf("%d years", m/yearMillis)
+	}
+	return format(time.Duration(m) * time.Millisecond)
 }
 
 // format writes a duration with at most two units, such as 2h5m.
@@ -155,8 +163,8 @@ func (r *Report) partitionTable(b *strings.Builder) {
 		}
 		g, d := p.Gaps.Quantiles(), p.Disorder.Quantiles()
 		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", p.Number, p.Records,
-			format(millis(g.P50Millis)), format(millis(g.P99Millis)), format(millis(g.MaxMillis)),
-			format(millis(d.P50Millis)), format(millis(d.P99Millis)), format(millis(d.P999)), format(millis(d.MaxMillis)),
+			formatMillis(g.P50Millis), formatMillis(g.P99Millis), formatMillis(g.MaxMillis),
+			formatMillis(d.P50Millis), formatMillis(d.P99Millis), formatMillis(d.P999), formatMillis(d.MaxMillis),
 			time.UnixMilli(p.LastAppend).UTC().Format("15:04:05"))
 	}
 	_ = t.Flush() // a strings.Builder takes everything
@@ -177,7 +185,7 @@ func (r *Report) outcomeTable(b *strings.Builder) {
 		}
 		wait := [3]string{"-", "-", "-"}
 		if o.Wait.Count() > 0 {
-			wait = [3]string{format(millis(o.Wait.Quantile(0.5))), format(millis(o.Wait.Quantile(0.99))), format(millis(o.Wait.Max()))}
+			wait = [3]string{formatMillis(o.Wait.Quantile(0.5)), formatMillis(o.Wait.Quantile(0.99)), formatMillis(o.Wait.Max())}
 		}
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t\n",
 			format(o.Bound), idle, o.Late, percent(o.LateShare()), wait[0], wait[1], wait[2], episodes, o.Held, mark)
