@@ -110,16 +110,16 @@ func WithStopTimeout(d time.Duration) Option {
 }
 
 // WithStateMemory sets how many bytes of memory the keyed state of functions and the
-// contents of windows, plain sliding and cumulating ones excepted, may take, all subtasks
-// together; 0, the default, is no limit. It is divided evenly among the subtasks that have
-// such state or windows, and compared with an estimate. What is more goes to temporary files under dir, the system's
-// directory for them if it is empty, the state that has not been used for longest first: the
-// job is slower then, and says so in its log and status. Results are the same, but the keys
-// of a tumbling or global window that was on disk fire in no defined order.
+// contents of windows may take, all subtasks together; 0, the default, is no limit. It is
+// divided evenly among the subtasks that have such state or windows, and compared with an
+// estimate. What is more goes to temporary files under dir, the system's directory for them
+// if it is empty, the state that has not been used for longest first: the job is slower
+// then, and says so in its log and status. Results are the same, but the keys of a window
+// without a trigger, an evictor or state of its own that does not merge and was on disk fire
+// in no defined order.
 //
 // Keys, state, accumulators and records of windows must be types that can be stored, as with
-// checkpoints. Sliding and cumulating windows without a trigger, an evictor or a Stateful
-// function, and windows that do not merge of a window.ArrivalOrdered aggregator stay in
+// checkpoints. Windows that do not merge of a window.ArrivalOrdered aggregator stay in
 // memory, as do interval joins and timers (docs/state.md); a plan check names the operators
 // that hold such.
 //

@@ -3,8 +3,8 @@ package lowwater_test
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"iter"
-	"maps"
 	"runtime"
 	"strings"
 	"sync"
@@ -38,21 +38,34 @@ func TestWindowsLargerThanMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 100 MB of memory")
 	}
-	want, whole := countReadings(t)
-	got, spilled := countReadings(t, lowwater.WithStateMemory(windowMemory, t.TempDir()))
-	if len(want) != meters || !maps.Equal(want, got) {
-		t.Errorf("%d meters without a budget and %d with one; or other manyReadings", len(want), len(got))
-	}
-	t.Logf("live heap when the window fires: %d MiB without a budget, %d MiB with %d MiB", whole>>20, spilled>>20, windowMemory>>20)
-	if whole < manyReadings*readingBytes || spilled > whole/2 {
-		t.Errorf("live heap of %d MiB with a budget of %d MiB, %d MiB without", spilled>>20, windowMemory>>20, whole>>20)
+	const size = manyReadings * time.Millisecond
+	for name, assigner := range map[string]window.Assigner{
+		"tumbling": window.Tumbling(size), "sliding": window.Sliding(size, size/2),
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := countReadings(t, assigner)
+			got := countReadings(t, assigner, lowwater.WithStateMemory(windowMemory, t.TempDir()))
+			if want.lines < meters || want.lines != got.lines || want.sum != got.sum {
+				t.Errorf("%d lines without a budget and %d with one; or others", want.lines, got.lines)
+			}
+			t.Logf("live heap when the window fires: %d MiB without a budget, %d MiB with %d MiB", want.heap>>20, got.heap>>20, windowMemory>>20)
+			if want.heap < manyReadings*readingBytes || got.heap > want.heap/2 {
+				t.Errorf("live heap of %d MiB with a budget of %d MiB, %d MiB without", got.heap>>20, windowMemory>>20, want.heap>>20)
+			}
+		})
 	}
 }
 
-// countReadings returns what a window says of each meter, and the live heap when it begins to
-// fire.
-func countReadings(t *testing.T, options ...lowwater.Option) (meterReadings map[int64]string, heap uint64) {
-	meterReadings = map[int64]string{}
+// readingLines is what windows say: how many lines, a sum of their hashes, and the live heap when
+// the first window with all readings begins to fire.
+type readingLines struct {
+	lines     int
+	sum, heap uint64
+}
+
+var lineSeed = maphash.MakeSeed()
+
+func countReadings(t *testing.T, assigner window.Assigner, options ...lowwater.Option) (seen readingLines) {
 	var mu sync.Mutex
 	generate := func(n int64) meterReading {
 		return meterReading{n * 7919 % meters, n, fmt.Sprint(n, strings.Repeat("x", readingBytes))[:readingBytes]}
@@ -61,9 +74,9 @@ func countReadings(t *testing.T, options ...lowwater.Option) (meterReadings map[
 	lowwater.FromSource(env, datagen.NewSource(generate, datagen.Splits(1), datagen.Count(manyReadings)),
 		eventtime.ForMonotonousTimestamps[meterReading]().WithTimestampAssigner(func(r meterReading, _ int64) int64 { return r.Seq }), "readings").
 		KeyBy(func(r meterReading) int64 { return r.Meter }).
-		Window(window.Tumbling(manyReadings * time.Millisecond)).
+		Window(assigner).
 		Process(func(ctx *lowwater.WindowContext[int64], all iter.Seq[meterReading], out *lowwater.Collector[meterLine]) error {
-			line := meterLine{meter: ctx.Key()}
+			line := meterLine{window: ctx.Window(), text: fmt.Sprint(ctx.Key(), ctx.Window())}
 			for r := range all {
 				line.text += fmt.Sprint(r.Seq, r.Text[:6], ";")
 			}
@@ -73,23 +86,24 @@ func countReadings(t *testing.T, options ...lowwater.Option) (meterReadings map[
 		SinkFunc(func(_ context.Context, line meterLine) error {
 			mu.Lock()
 			defer mu.Unlock()
-			if len(meterReadings) == 0 {
+			if seen.heap == 0 && line.window.End >= manyReadings {
 				var m runtime.MemStats
 				runtime.GC()
 				runtime.ReadMemStats(&m)
-				heap = m.HeapAlloc
+				seen.heap = m.HeapAlloc
 			}
-			meterReadings[line.meter] = line.text
+			seen.lines++
+			seen.sum += maphash.String(lineSeed, line.text)
 			return nil
 		})
 	if err := env.Execute(t.Context(), t.Name()); err != nil {
 		t.Fatal(err)
 	}
-	return meterReadings, heap
+	return seen
 }
 
 // meterLine is what a window says of a meter.
 type meterLine struct {
-	meter int64
-	text  string
+	window window.TimeWindow
+	text   string
 }

@@ -107,7 +107,7 @@ type Node struct {
 	WantsConsumer bool
 
 	// KeepsState is set on operators that keep state by key of which memory need not hold
-	// all: functions' state, and windows that do not overlap or merge.
+	// all: functions' state, and windows that do not merge.
 	KeepsState bool
 	// InMemory says in a word or two what an operator holds that no budget covers, empty for
 	// nothing and for windows.

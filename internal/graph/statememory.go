@@ -27,8 +27,8 @@ func (g *Graph) validateStateMemory() error {
 	if g.StateMemory == 0 || slices.ContainsFunc(g.Nodes, func(n *Node) bool { return n.KeepsState }) {
 		return nil
 	}
-	return errors.New("WithStateMemory: no operator of the job keeps state that the budget is for, that of functions of keyed streams, of rolling aggregations and of windows that are not plain sliding or cumulating ones: " +
-		"leave it out; other windows, interval joins, sorting and timers stay in memory")
+	return errors.New("WithStateMemory: no operator of the job keeps state that the budget is for, that of functions of keyed streams, of rolling aggregations and of windows: " +
+		"leave it out; windows of aggregators in order of arrival, interval joins, sorting and timers stay in memory")
 }
 
 // outsideStateMemory names what holds state that the budget does not cover.

@@ -129,6 +129,53 @@ func TestView(t *testing.T) {
 	}
 }
 
+// Scans of a view walk at several places at once, and begin anew where they are told to.
+func TestScan(t *testing.T) {
+	s := open(t, Options{Runs: true})
+	b := s.NewBatch()
+	for _, key := range []string{"a1", "a2", "b1", "b2"} {
+		if err := b.Set([]byte(key), []byte(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	v := s.View()
+	if err := errors.Join(b.DeletePrefix([]byte("b")), b.Set([]byte("a3"), nil), b.Commit(), b.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var scans [2]*Scan
+	for i, prefix := range []string{"a", "b"} {
+		var err error
+		if scans[i], err = v.Scan([]byte(prefix)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	next := func(i int) {
+		e, ok, err := scans[i].Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprint(string(e.Key), string(e.Value), ok))
+	}
+	for range 3 {
+		next(0)
+		next(1)
+	}
+	scans[0].Restart([]byte("b2"))
+	next(0)
+	next(0)
+	want := []string{"a1a1true", "b1b1true", "a2a2true", "b2b2true", "false", "false", "b2b2true", "false"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if err := errors.Join(scans[0].Close(), scans[1].Close(), v.Close(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // What a dead process left is removed, what a living one has is not.
 func TestRemoveDead(t *testing.T) {
 	base := t.TempDir()

@@ -57,10 +57,7 @@ func (o *panes[K, T, A]) Snapshot(w snapshot.Writer) error {
 		})
 	}
 	s.Start()
-	if o.spilled == nil {
-		return nil
-	}
-	return o.snapshotRuns(w)
+	return o.spilled.snapshotRuns(w, o.live)
 }
 
 func (o *panes[K, T, A]) restore() error {
@@ -90,10 +87,10 @@ func (o *panes[K, T, A]) restoreEntry(e *entry[K, A]) error {
 	} else {
 		*acc = o.fold.Merge(*acc, e.acc)
 	}
-	if o.spilled == nil {
+	if o.spilled == nil || !o.spilled.restored(p, &e.acc) {
 		return nil
 	}
-	return o.spilled.restored(p, &e.acc, o.live)
+	return o.spilled.settle(o.live)
 }
 
 func (o *panes[K, T, A]) Process(_ int, p exchange.Payload) error {

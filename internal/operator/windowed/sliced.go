@@ -1,6 +1,7 @@
 package windowed
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -28,16 +29,21 @@ type sliced[K comparable, T, A any] struct {
 	resumed resumedClocks
 
 	panes []*pane[K, A] // scratch space of addSingly
+	// unsettled is how many records have come since the budget was looked at.
+	unsettled int
 }
 
 func (o *sliced[K, T, A]) Open(rt *operator.Runtime, out operator.Output) error {
 	o.router.fold = o.fold
-	o.slices.open(o.fold)
+	o.slices.open(o.fold, &o.layout)
 	o.done, o.resumed.latest = math.MinInt64, math.MinInt64
 	if err := o.open(rt, out, o.onClock, o.onSilence); err != nil {
 		return err
 	}
-	if err := o.openStorage(codecOf(o.fold)); err != nil || rt.Restored == nil {
+	if err := o.openStorage(codecOf(o.fold)); err != nil {
+		return err
+	}
+	if err := o.openSpilling(); err != nil || rt.Restored == nil {
 		return err
 	}
 	return o.restore()
@@ -52,7 +58,11 @@ func (o *sliced[K, T, A]) Process(_ int, p exchange.Payload) error {
 	} else {
 		err = o.router.route(b, o)
 	}
+	records := b.Len()
 	b.Release()
+	if err == nil && o.slices.spilled != nil {
+		err = o.settle(records)
+	}
 	if err != nil {
 		return err
 	}
@@ -137,14 +147,17 @@ func (o *sliced[K, T, A]) addSingly(b *keyedBatch[K, T], i int) error {
 			return err
 		}
 	}
-	return nil
+	return o.slices.spilled.doneWithKey()
 }
 
 // fireKey fires window k for one key, because of a late record.
 func (o *sliced[K, T, A]) fireKey(k int64, hash uint64, key K) error {
 	lo, hi := o.layout.slices(k)
-	acc := o.slices.sumOf(lo, hi, hash, key)
-	err := o.emit(key, o.layout.window(k), window.Late, &acc)
+	acc, err := o.slices.sumOf(lo, hi, hash, key)
+	if err != nil {
+		return err
+	}
+	err = o.emit(key, o.layout.window(k), window.Late, &acc)
 	o.slices.pool.release(acc)
 	return err
 }
@@ -209,17 +222,28 @@ func (o *sliced[K, T, A]) fireDue(t int64) error {
 		k, pos, ok = o.nextWindow(k+1, pos)
 	}
 	lo, _ := o.layout.slices(o.firstOpen())
-	if o.slices.dropBefore(lo) {
+	dropped, err := o.slices.dropBefore(lo)
+	if dropped {
 		o.router.reset()
 	}
-	return nil
+	if err == nil && o.slices.spilled != nil {
+		err = o.settle(0)
+	}
+	return err
 }
 
 // fire emits every key of window k.
 func (o *sliced[K, T, A]) fire(k int64) error {
 	lo, hi := o.layout.slices(k)
 	w := o.layout.window(k)
-	p, temporary := o.slices.sum(lo, hi)
+	parts, err := o.slices.collect(lo, hi)
+	if err != nil {
+		return fmt.Errorf("window %v: %w", w, err)
+	}
+	if !o.slices.spilled.fits(parts) {
+		return o.fireSpilled(w, parts)
+	}
+	p, temporary := o.slices.sum(parts)
 	for e := range p.keys.All() {
 		if o.resumed.fired(w.MaxTimestamp(), e.Hash) {
 			continue
@@ -243,3 +267,6 @@ func (o *sliced[K, T, A]) Finish() error {
 	}
 	return o.lost(windows)
 }
+
+// Close implements operator.Operator.
+func (o *sliced[K, T, A]) Close() error { return errors.Join(o.core.Close(), o.slices.spilled.close()) }

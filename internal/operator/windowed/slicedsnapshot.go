@@ -27,7 +27,7 @@ func (o *sliced[K, T, A]) Snapshot(w snapshot.Writer) error {
 		})
 	}
 	s.Start()
-	return nil
+	return o.snapshotRuns(w)
 }
 
 func (o *sliced[K, T, A]) restore() error {
@@ -40,20 +40,37 @@ func (o *sliced[K, T, A]) restore() error {
 	} else {
 		o.done = o.watermark
 	}
-	err = o.restoreWindows(windowsPart, func(e *entry[K, A]) error {
-		number := o.layout.slice(e.window.Start)
-		if o.layout.span(number) != e.window {
-			return fmt.Errorf("%v is no slice of %s", e.window, o.description)
-		}
-		acc, _ := o.slices.at(number).keys.Upsert(e.hash, e.key)
-		*acc = e.acc
-		return nil
-	})
+	err = o.restoreWindows(runsPart, o.restoreEntry)
+	if err == nil {
+		err = o.restoreWindows(windowsPart, o.restoreEntry)
+	}
+	if err == nil && o.slices.spilled != nil {
+		err = o.settle(0)
+	}
 	if err == nil && len(o.slices.live) > 0 {
 		o.silence.heard()
 		o.setAlarm()
 	}
 	return err
+}
+
+// restoreEntry adds an entry of an earlier run to what was restored of its key and slice.
+func (o *sliced[K, T, A]) restoreEntry(e *entry[K, A]) error {
+	number := o.layout.slice(e.window.Start)
+	if o.layout.span(number) != e.window {
+		return fmt.Errorf("%v is no slice of %s", e.window, o.description)
+	}
+	p := o.slices.at(number)
+	acc, created := p.keys.Upsert(e.hash, e.key)
+	if created {
+		*acc = e.acc
+	} else {
+		*acc = o.fold.Merge(*acc, e.acc)
+	}
+	if s := o.slices.spilled; s == nil || !s.restored(p, &e.acc) {
+		return nil
+	}
+	return o.settle(entriesPerSettle)
 }
 
 // resumedClocks is up to when the subtasks of an earlier run, with another parallelism,

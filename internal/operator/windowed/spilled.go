@@ -46,11 +46,14 @@ type spilling[K comparable, T, A any] struct {
 	runs   runReader[K, A]
 	panes  uint32 // the number of the last pane that was given one
 	onDisk int    // runs of all panes
+	// inMemory is about what the tables take.
+	inMemory int64
 	// restoring counts the entries that are restored.
 	restoring int
-	moved     []movedEntry // scratch space of spillSome
-	// marked has a bit for each entry of the table of the pane that fires.
-	marked []uint64
+	moved     []movedEntry         // scratch space of spillSome
+	largest   endHeap[*pane[K, A]] // scratch space of relieve
+	// marked has a bit for each entry of the tables of the panes that fire.
+	marked [][]uint64
 	key    []byte
 	value  []byte
 
@@ -89,26 +92,33 @@ func (o *panes[K, T, A]) spills() bool {
 }
 
 // openSpilling prepares for a budget, if there is one.
-func (o *panes[K, T, A]) openSpilling() error {
-	if o.rt.StateMemory == 0 || !o.spills() {
-		return nil
+func (o *panes[K, T, A]) openSpilling() (err error) {
+	if o.spills() {
+		o.spilled, err = o.newSpilling(&o.pool)
+	}
+	return err
+}
+
+// newSpilling returns nil without a budget.
+func (c *core[K, T, A]) newSpilling(pool *panePool[K, A]) (*spilling[K, T, A], error) {
+	if c.rt.StateMemory == 0 {
+		return nil, nil
 	}
 	s := &spilling[K, T, A]{
-		storage: o.storage, fold: o.fold, pool: &o.pool, budget: o.rt.StateMemory, dir: o.rt.StateDir,
-		logger: o.rt.Logger, numbers: &o.rt.Metrics.State,
+		storage: c.storage, fold: c.fold, pool: pool, budget: c.rt.StateMemory, dir: c.rt.StateDir,
+		logger: c.rt.Logger, numbers: &c.rt.Metrics.State,
 	}
 	s.numbers.BudgetBytes.Set(s.budget)
 	s.sizes.fixed = keyed.EntryBytes[K, A]()
 	s.sizes.flatKeys = keyed.IsFlat[K]()
 	var err error
 	if s.runs.decodeKey, err = s.keys.Decoder(s.keys.Schema()); err != nil {
-		return err
+		return nil, err
 	}
 	if s.runs.decode, err = s.contents.decoder(s.contents.schema()); err != nil {
-		return err
+		return nil, err
 	}
-	o.spilled = s
-	return nil
+	return s, nil
 }
 
 // close removes what is on disk.
@@ -129,39 +139,48 @@ func (s *spilling[K, T, A]) settle(live []*pane[K, A]) error {
 	if err := s.probe(live); err != nil {
 		return err
 	}
-	moved := false
-	for {
-		var largest *pane[K, A]
-		var total, most int64
-		for _, p := range live {
-			n := s.bytes(p)
-			total += n
-			if n > most {
-				largest, most = p, n
-			}
-		}
-		s.numbers.MemoryBytes.Set(total)
-		if total <= s.budget || largest == nil {
-			break
-		}
-		moved = true
-		if err := s.open(total); err != nil {
-			return err
-		}
-		excess := total - s.budget + s.budget/4 // a quarter at a time, for long runs
-		if err := s.spillSome(largest, min(excess, spillAtATime)); err != nil {
-			return fmt.Errorf("window %v: %w", largest.window, err)
+	s.inMemory = 0
+	for _, p := range live {
+		s.inMemory += s.bytes(p)
+	}
+	var err error
+	if s.inMemory > s.budget {
+		err = s.relieve(live)
+	}
+	s.numbers.MemoryBytes.Set(s.inMemory)
+	return err
+}
+
+// relieve is settle for panes that do not fit.
+func (s *spilling[K, T, A]) relieve(live []*pane[K, A]) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	s.largest = s.largest[:0]
+	for i, p := range live {
+		if n := s.bytes(p); n > 0 {
+			s.largest.push(due[*pane[K, A]]{-n, uint64(i), p})
 		}
 	}
-	s.numbers.SpilledEntries.Set(int64(s.onDisk))
-	if moved {
-		s.numbers.DiskBytes.Set(s.store.DiskBytes())
+	for s.inMemory > s.budget && len(s.largest) > 0 {
+		next := s.largest.pop()
+		p := next.v
+		excess := s.inMemory - s.budget + s.budget/4 // a quarter at a time, for long runs
+		if err := s.spillSome(p, min(excess, spillAtATime)); err != nil {
+			return fmt.Errorf("contents of windows in %v: %w", p.window, err)
+		}
+		if n := s.bytes(p); n > 0 {
+			next.at = -n
+			s.largest.push(next)
+		}
 	}
+	clear(s.largest)
+	s.numbers.DiskBytes.Set(s.store.DiskBytes())
 	return nil
 }
 
 // open opens the store, and says that it is needed.
-func (s *spilling[K, T, A]) open(inMemory int64) (err error) {
+func (s *spilling[K, T, A]) open() (err error) {
 	if s.store != nil {
 		return nil
 	}
@@ -171,7 +190,7 @@ func (s *spilling[K, T, A]) open(inMemory int64) (err error) {
 	s.batch = s.store.NewBatch()
 	s.logger.Warn("windows have state that is larger than its memory budget: what is more goes to disk until they fire, which is slower; "+
 		"raise WithStateMemory or the parallelism if that is too slow",
-		"bytesInMemory", inMemory, "budgetBytes", s.budget, "directory", s.store.Dir())
+		"bytesInMemory", s.inMemory, "budgetBytes", s.budget, "directory", s.store.Dir())
 	return nil
 }
 
@@ -183,16 +202,12 @@ type movedEntry struct {
 
 // spillSome moves entries of a pane that take about so many bytes to disk, as one run.
 func (s *spilling[K, T, A]) spillSome(p *pane[K, A], bytes int64) error {
-	x := &p.spilled
-	if x.number == 0 {
-		s.panes++
-		x.number = s.panes
-	}
-	x.run++
+	x, before := &p.spilled, s.bytes(p)
+	s.beginRun(x)
 	if x.hand == 0 || x.hand > p.keys.Len() {
 		x.hand = p.keys.Len()
 	}
-	each := s.bytes(p)/int64(p.keys.Len()) + 1
+	each := before/int64(p.keys.Len()) + 1
 	to := x.hand
 	x.hand = max(0, to-1-int(bytes/each))
 	s.moved = s.moved[:0]
@@ -201,7 +216,8 @@ func (s *spilling[K, T, A]) spillSome(p *pane[K, A], bytes int64) error {
 	}
 	slices.SortFunc(s.moved, func(a, b movedEntry) int { return cmp.Compare(a.hash, b.hash) })
 	for _, m := range s.moved {
-		if err := s.write(p, p.keys.At(m.number)); err != nil {
+		e := p.keys.At(m.number)
+		if err := s.write(p, e.Hash, &e.Key, &e.Value); err != nil {
 			return err
 		}
 	}
@@ -212,21 +228,42 @@ func (s *spilling[K, T, A]) spillSome(p *pane[K, A], bytes int64) error {
 		p.keys.DeleteAt(i)
 	}
 	p.keys.Trim()
-	x.onDisk += len(s.moved)
-	s.onDisk += len(s.moved)
-	s.numbers.SpillWrites.Add(int64(len(s.moved)))
+	s.inMemory -= before - s.bytes(p)
+	return s.endRun(x, len(s.moved))
+}
+
+// beginRun begins the next run of a pane. Those who have written it end it with endRun.
+func (s *spilling[K, T, A]) beginRun(x *spilledPane) {
+	if x.number == 0 {
+		s.panes++
+		x.number = s.panes
+	}
+	x.run++
+}
+
+// endRun ends a run of so many entries.
+func (s *spilling[K, T, A]) endRun(x *spilledPane, entries int) error {
+	s.count(x, entries)
+	s.numbers.SpillWrites.Add(int64(entries))
 	return s.batch.Commit()
 }
 
-// write adds an entry to the batch.
-func (s *spilling[K, T, A]) write(p *pane[K, A], e *keyed.Entry[K, A]) error {
-	err := s.appendKey(p, e.Hash, &e.Key)
+// count notes that a pane has so many more entries in runs.
+func (s *spilling[K, T, A]) count(x *spilledPane, entries int) {
+	x.onDisk += entries
+	s.onDisk += entries
+	s.numbers.SpilledEntries.Set(int64(s.onDisk))
+}
+
+// write adds an entry of a pane's run to the batch.
+func (s *spilling[K, T, A]) write(p *pane[K, A], hash uint64, key *K, acc *A) error {
+	err := s.appendKey(p, hash, key)
 	if err != nil {
 		return err
 	}
 	s.key = binary.BigEndian.AppendUint32(s.key, p.spilled.run)
-	if s.value, err = s.contents.append(s.value[:0], &e.Value); err != nil {
-		return fmt.Errorf("key %v: %w", e.Key, err)
+	if s.value, err = s.contents.append(s.value[:0], acc); err != nil {
+		return fmt.Errorf("key %v: %w", *key, err)
 	}
 	if err := s.batch.Set(s.key, s.value); err != nil || s.batch.Len() < spillAtATime {
 		return err

@@ -72,12 +72,18 @@ func TestSpillingChangesNothing(t *testing.T) {
 // snapshots, while these are written and contents move. The race detector says whether
 // anyone looks at what is being changed.
 func TestSpillingWhileSnapshotsAreWritten(t *testing.T) {
-	spillWhileSnapshotsAreWritten(t, window.Tumbling(ms(100)), map[string]func(Options) operator.Operator{
-		"aggregates": func(o Options) operator.Operator {
-			return AggregateProcess(specOf[element](o), tallies{}, single(func(s string) any { return s }))
-		},
-		"records": func(o Options) operator.Operator { return Process(specOf[element](o), listFunction) },
-	})
+	for name, assigner := range map[string]window.Assigner{
+		"tumbling": window.Tumbling(ms(100)), "sliding": window.Sliding(ms(100), ms(25)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			spillWhileSnapshotsAreWritten(t, assigner, map[string]func(Options) operator.Operator{
+				"aggregates": func(o Options) operator.Operator {
+					return AggregateProcess(specOf[element](o), tallies{}, single(func(s string) any { return s }))
+				},
+				"records": func(o Options) operator.Operator { return Process(specOf[element](o), listFunction) },
+			})
+		})
+	}
 }
 
 // spillWhileSnapshotsAreWritten tests operators with windows of an assigner.
@@ -284,7 +290,9 @@ func TestWhatIsNotSpilled(t *testing.T) {
 		{"global", listsOf(window.Global()), true},
 		{"in the order of arrival", Aggregate(specOf[element](o), window.InArrivalOrder(count)), false},
 		{"float keys", Aggregate(Spec[struct{ At [2]float64 }, element]{Options: o}, count), true},
-		{"sliding", listsOf(window.Sliding(time.Second, time.Millisecond)), false},
+		{"sliding", listsOf(window.Sliding(time.Second, time.Millisecond)), true},
+		{"cumulating", Aggregate(specOf[element](Options{Assigner: window.Cumulating(time.Second, time.Millisecond)}), count), true},
+		{"sliding in the order of arrival", Aggregate(specOf[element](Options{Assigner: window.Sliding(time.Second, time.Millisecond)}), window.InArrivalOrder(count)), false},
 		{"sessions", listsOf(window.Session(time.Second)), true},
 		{"general", Process(Spec[string, element]{Options: o, State: true}, listFunction), true},
 	} {
