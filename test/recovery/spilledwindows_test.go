@@ -19,12 +19,13 @@ import (
 	"github.com/lowwater/lowwater/window"
 )
 
-// spilledWindows is a trial of windows that are larger than the memory budget, which changes
+// spilledWindows is a trial of tumbling or sliding windows that are larger than the memory budget, which changes
 // from run to run, as the parallelism does; at times there is none. Many records come when
 // their windows have fired, but not too late.
 type spilledWindows struct {
 	*trial
 	address, dir string
+	assigner     window.Assigner
 	l            *ledger
 	spilled      spilledSeen
 }
@@ -48,6 +49,10 @@ func newSpilledWindows(seed uint64, address, dir string) *spilledWindows {
 	s.splits, s.keys, s.events, s.batch, s.slow = 4, 400, 2500, 20, 0
 	s.step = 10 + s.random.Int64N(30)
 	s.spread(4000)
+	s.assigner = window.Tumbling(size)
+	if seed%2 == 1 {
+		s.assigner = window.Sliding(size, size/4)
+	}
 	s.l = newLedger(s.trial)
 	return s
 }
@@ -86,7 +91,7 @@ func (s *spilledWindows) build(tb testing.TB, env *lowwater.Environment) {
 	}
 	strategy := eventtime.ForBoundedOutOfOrderness[event](bound)
 	windows := lowwater.FromSource(env, &tickerSource{s.trial}, strategy, "events").UID("events").
-		KeyBy(func(e event) int { return e.Key }).Window(window.Tumbling(size)).AllowedLateness(lateness)
+		KeyBy(func(e event) int { return e.Key }).Window(s.assigner).AllowedLateness(lateness)
 	counts := windows.Aggregate(lowwater.Count[event]()).UID("counts").Map(func(p window.Pane[int, int64]) string {
 		return firing{Kind: "count", Key: p.Key, Start: p.Window.Start, N: int(p.Value)}.String()
 	}).UID("text")
@@ -155,14 +160,17 @@ func (s *spilledWindows) hasRuns(tb testing.TB) bool {
 func (s *spilledWindows) reference() map[pane]firing {
 	last := map[pane]firing{}
 	for _, e := range s.all() {
-		for _, kind := range []string{"count", "list"} {
-			at := pane{kind, e.Key, e.At - e.At%size.Milliseconds()}
-			f := last[at]
-			f.Kind, f.Key, f.Start, f.N = at.kind, at.key, at.start, f.N+1
-			if kind == "list" {
-				f.Elements = append(f.Elements, [2]int64{int64(e.Split), e.N})
+		windows, _ := s.assigner.Assign(nil, e.At, 0) // never fails for a time
+		for _, w := range windows {
+			for _, kind := range []string{"count", "list"} {
+				at := pane{kind, e.Key, w.Start}
+				f := last[at]
+				f.Kind, f.Key, f.Start, f.N = at.kind, at.key, at.start, f.N+1
+				if kind == "list" {
+					f.Elements = append(f.Elements, [2]int64{int64(e.Split), e.N})
+				}
+				last[at] = f
 			}
-			last[at] = f
 		}
 	}
 	return last
