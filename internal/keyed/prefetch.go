@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/lowwater/lowwater/internal/spill"
 )
 
 // prefetch brings what a batch will use from disk into memory together, before it is used
@@ -65,10 +63,7 @@ func (s *store[K, C]) bringAll(hashes []uint64, keys []K) error {
 	if len(sp.shared.prefetch.wanted) == 0 {
 		return nil
 	}
-	cursor, err := sp.shared.store.Cursor()
-	if err == nil {
-		err = errors.Join(s.bringWanted(cursor, hashes, keys), cursor.Close())
-	}
+	err := s.bringWanted(hashes, keys)
 	if err == nil {
 		err = sp.shared.batch.Commit()
 	}
@@ -109,9 +104,14 @@ func (s *store[K, C]) want(hashes []uint64, keys []K) error {
 }
 
 // bringWanted moves the cells that are wanted. Their removal from disk is in the batch then.
-func (s *store[K, C]) bringWanted(from *spill.Cursor, hashes []uint64, keys []K) error {
+func (s *store[K, C]) bringWanted(hashes []uint64, keys []K) (err error) {
 	sp := s.spilled
 	o := sp.shared
+	from, err := o.store.Cursor()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
 	fixed := EntryBytes[K, C]()
 	reads := 0
 	defer func() { o.Numbers.SpillReads.Add(int64(reads)) }()

@@ -158,12 +158,13 @@ func (s *Snapshot) Start() { s.w.Later(s.write) }
 func (s *Snapshot) Over() bool { return s.over.Load() }
 
 // write writes everything that the subtask has not.
-func (s *Snapshot) write(ctx context.Context) error {
-	err := s.writeAll(ctx)
-	for _, m := range s.immutable {
-		err = errors.Join(err, m.close())
-	}
-	return err
+func (s *Snapshot) write(ctx context.Context) (err error) {
+	defer func() { // also when user code panics
+		for _, m := range s.immutable {
+			err = errors.Join(err, m.close())
+		}
+	}()
+	return s.writeAll(ctx)
 }
 
 func (s *Snapshot) writeAll(ctx context.Context) error {

@@ -261,6 +261,41 @@ func TestSpillingFails(t *testing.T) {
 	}
 }
 
+// A function that panics while EachKey walks over what is on disk leaves nothing behind there.
+func TestEachKeyPanics(t *testing.T) {
+	hash := hasherOf[string](t)
+	dir := t.TempDir()
+	b := NewBackend[string]()
+	storeIn(t, b, nil)
+	b.Limit(Budget{Bytes: 1, Dir: dir})
+	s := openAllIn(t, b, state.TTL{})
+	for i := range 1000 {
+		key := fmt.Sprint(i)
+		s.SetCurrentKey(hash(key), key)
+		s.value.Set(i)
+	}
+	visits, inTable := 0, b.states[0].len()
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Errorf("nothing has panicked in %d visits", visits)
+			}
+		}()
+		_ = s.EachKey(s.value, func(string, state.ValueState[int]) error {
+			if visits++; visits > inTable+10 {
+				panic("user code")
+			}
+			return nil
+		})
+	}()
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
 // BenchmarkBudget counts by key, without a budget, with one that holds all keys, and with
 // one that holds a tenth of them, by keys that are all alike and by a skewed choice. ns/op
 // is per record.

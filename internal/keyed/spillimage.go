@@ -97,18 +97,20 @@ func (b *Backend[K]) snapshotImage(s *Snapshot) error {
 	}
 	w, dir := s.w, o.store.Dir()
 	// Before the states, so that writes are not held back for long.
-	w.Later(func(ctx context.Context) error {
-		err := m.write(ctx, w, image)
-		if err == nil {
-			var entry []byte
-			if entry, err = record.Append(nil, m); err == nil {
-				err = errors.Join(part.Append(0, entry), part.Close())
+	w.Later(func(ctx context.Context) (err error) {
+		defer func() {
+			if err = errors.Join(err, image.Close()); err != nil {
+				err = fmt.Errorf("state on disk, in %s: %w", dir, err)
 			}
+		}()
+		if err := m.write(ctx, w, image); err != nil {
+			return err
 		}
-		if err = errors.Join(err, image.Close()); err != nil {
-			return fmt.Errorf("state on disk, in %s: %w", dir, err)
+		entry, err := record.Append(nil, m)
+		if err != nil {
+			return err
 		}
-		return nil
+		return errors.Join(part.Append(0, entry), part.Close())
 	})
 	return nil
 }

@@ -130,41 +130,44 @@ func (s *store[K, C]) cleanUpDisk(budget int) {
 }
 
 func (s *store[K, C]) sweepDisk() error {
+	return errors.Join(s.sweepView(), s.spilled.shared.batch.Commit())
+}
+
+// sweepView adds the removal of the next cells that have expired to the batch.
+func (s *store[K, C]) sweepView() (err error) {
 	sp := s.spilled
 	o, sweep := sp.shared, &sp.sweep
 	view, prefix := o.store.View(), sp.prefix()
-	var err error
-	from, more := prefix, false
+	defer func() { err = errors.Join(err, view.Close()) }()
+	from := prefix
 	if len(sweep.at) > 0 {
 		from = sweep.at
 	}
-	for e, entryErr := range view.From(prefix, from) {
-		if err = entryErr; err != nil {
-			break
+	for e, err := range view.From(prefix, from) {
+		if err != nil {
+			return err
 		}
-		if more = sweep.due <= 0; more {
+		if sweep.due <= 0 {
 			sweep.at = append(sweep.at[:0], e.Key...)
-			break
+			return nil
 		}
 		sweep.due--
 		var c C
-		if err = sp.decode(e.Value, &c); err != nil {
-			break
+		if err := sp.decode(e.Value, &c); err != nil {
+			return err
 		}
 		if sp.cells.lives(&c, s.backend.now) {
 			continue
 		}
 		var key K
-		if _, err = sp.decodeKey(e.Key[diskKeyHead:], &key); err != nil {
-			break
+		if _, err := sp.decodeKey(e.Key[diskKeyHead:], &key); err != nil {
+			return err
 		}
 		sp.filter.Remove(s.backend.keys.hash(key))
-		if err = o.batch.Delete(e.Key); err != nil {
-			break
+		if err := o.batch.Delete(e.Key); err != nil {
+			return err
 		}
 	}
-	if !more {
-		sweep.at, sweep.due = sweep.at[:0], 0
-	}
-	return errors.Join(err, o.batch.Commit(), view.Close())
+	sweep.at, sweep.due = sweep.at[:0], 0
+	return nil
 }

@@ -90,4 +90,4 @@ func (r *Restored) From(prefix, from []byte) iter.Seq2[Entry, error] {
 }
 
 // Close removes the directory.
-func (r *Restored) Close() error { return errors.Join(r.db.Close(), r.place.close()) }
+func (r *Restored) Close() error { return errors.Join(r.closeDB(r.db), r.place.close()) }

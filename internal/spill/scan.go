@@ -36,7 +36,9 @@ func (s *Scan) Next() (e Entry, ok bool, err error) {
 		ok, s.begun = s.it.First(), true
 	}
 	if !ok {
-		err = s.it.Error()
+		if err = s.it.Error(); err == nil {
+			err = s.store.health.cause()
+		}
 	} else if e.Value, err = s.it.ValueAndErr(); err == nil {
 		e.Key = s.it.Key()
 		return e, true, nil

@@ -176,6 +176,56 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// A panic of what looks at the entries, such as a function that a window calls, leaves nothing
+// open.
+func TestVisitorPanics(t *testing.T) {
+	s := open(t, Options{})
+	put(t, s, "k1", "v")
+	put(t, s, "k2", "v")
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic is gone")
+			}
+		}()
+		v := s.View()
+		defer func() {
+			if err := v.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		for range v.From([]byte("k"), []byte("k")) {
+			panic("user code")
+		}
+	}()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The directory goes even if something of the store is still open, and that is an error.
+func TestCloseWithOpenIterator(t *testing.T) {
+	s := open(t, Options{})
+	put(t, s, "k", "v")
+	i := begin(t, s)
+	if err := errors.Join(i.Take(t.Context()), i.Close()); err != nil { // so that the entry is in a file
+		t.Fatal(err)
+	}
+	c, err := s.Cursor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, found, err := c.Get([]byte("k")); !found || err != nil {
+		t.Fatalf("found: %v, %v", found, err)
+	}
+	if err := s.Close(); err == nil || !strings.Contains(err.Error(), s.Dir()) {
+		t.Errorf("closing: %v", err)
+	}
+	if _, err := os.Stat(s.Dir()); !os.IsNotExist(err) {
+		t.Errorf("the directory is still there: %v", err)
+	}
+}
+
 // What a dead process left is removed, what a living one has is not.
 func TestRemoveDead(t *testing.T) {
 	base := t.TempDir()

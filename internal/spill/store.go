@@ -303,7 +303,8 @@ func (v *View) From(prefix, from []byte) iter.Seq2[Entry, error] {
 	return v.store.scan(v.snapshot, prefix, from)
 }
 
-// scan visits the entries of r with a prefix that are not below from.
+// scan visits the entries of r with a prefix that are not below from. The visitor may be
+// user code, which may panic.
 func (p *place) scan(r pebble.Reader, prefix, from []byte) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
@@ -311,16 +312,22 @@ func (p *place) scan(r pebble.Reader, prefix, from []byte) iter.Seq2[Entry, erro
 			yield(Entry{}, p.failed("cannot be read", err))
 			return
 		}
+		atEnd := false
+		defer func() {
+			if !atEnd {
+				_ = it.Close() // nobody waits for what comes next
+			}
+		}()
 		for ok := it.SeekGE(from); ok; ok = it.Next() {
 			value, err := it.ValueAndErr()
 			if err != nil {
 				break // Close returns it, too
 			}
 			if !yield(Entry{it.Key(), value}, nil) {
-				_ = it.Close() // nobody waits for what comes next
 				return
 			}
 		}
+		atEnd = true
 		if err := it.Close(); err != nil {
 			yield(Entry{}, p.failed("cannot be read", err))
 		}
@@ -370,11 +377,21 @@ func (s *Store) unuse() error {
 	if s.users--; s.users > 0 {
 		return nil
 	}
-	err := s.db.Close()
-	if err != nil {
-		err = s.failed("cannot be closed", err)
-	}
-	return errors.Join(err, s.place.close())
+	return errors.Join(s.closeDB(s.db), s.place.close())
+}
+
+// closeDB closes Pebble, which panics when something of it is still open. That is a bug here, but
+// none that may keep the directory.
+func (p *place) closeDB(db *pebble.DB) (err error) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			err = fmt.Errorf("panic: %v", bug)
+		}
+		if err != nil {
+			err = p.failed("cannot be closed", err)
+		}
+	}()
+	return db.Close()
 }
 
 // logger passes the messages that matter on.

@@ -207,19 +207,8 @@ func (s *spilling[K, T, A]) bringBack(p *pane[K, A], hash uint64, key K, acc *A)
 	if err := s.appendKey(p, hash, &key); err != nil {
 		return err
 	}
-	n := 0
-	view := s.store.View()
-	var err error
-	for e, viewErr := range view.From(s.key, s.key) {
-		if err = viewErr; err != nil {
-			break
-		}
-		if err = errors.Join(s.mergeRun(e.Value), s.batch.Delete(e.Key)); err != nil {
-			break
-		}
-		n++
-	}
-	if err = errors.Join(err, view.Close()); err != nil || n == 0 {
+	n, err := s.mergeRunsAt(s.key)
+	if err != nil || n == 0 {
 		return err
 	}
 	runs := s.runs.take()
@@ -229,6 +218,23 @@ func (s *spilling[K, T, A]) bringBack(p *pane[K, A], hash uint64, key K, acc *A)
 	s.pool.release(last)
 	s.count(&p.spilled, -n)
 	return s.batch.Commit()
+}
+
+// mergeRunsAt makes the n runs that begin with at on disk those of the current key, and adds
+// their removal to the batch.
+func (s *spilling[K, T, A]) mergeRunsAt(at []byte) (n int, err error) {
+	view := s.store.View()
+	defer func() { err = errors.Join(err, view.Close()) }()
+	for e, err := range view.From(at, at) {
+		if err != nil {
+			return n, err
+		}
+		if err := errors.Join(s.mergeRun(e.Value), s.batch.Delete(e.Key)); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
 }
 
 // drop removes what is on disk of a pane.
@@ -258,8 +264,9 @@ func (s *spilling[K, T, A]) snapshotRuns(w snapshot.Writer, live []*pane[K, A]) 
 		}
 	}
 	view := s.store.View()
-	w.Later(func(ctx context.Context) error {
-		return errors.Join(writeRuns(ctx, view, panes, part, s.keys.Group), view.Close())
+	w.Later(func(ctx context.Context) (err error) {
+		defer func() { err = errors.Join(err, view.Close()) }()
+		return writeRuns(ctx, view, panes, part, s.keys.Group)
 	})
 	return nil
 }
