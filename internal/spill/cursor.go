@@ -41,5 +41,5 @@ func (c *Cursor) Close() error {
 	if err := c.it.Close(); err != nil {
 		return c.store.failed("cannot be read", err)
 	}
-	return nil
+	return c.store.usable("cannot be read")
 }

@@ -58,6 +58,9 @@ func (s *Store) catchUp() error {
 	}
 	held := s.held
 	s.image, s.held = nil, nil
+	if err := s.waitForRoom(held.Len()); err != nil {
+		return errors.Join(err, held.Close())
+	}
 	if err := errors.Join(held.Commit(pebble.NoSync), held.Close()); err != nil {
 		return s.failed("cannot be written to", err)
 	}
@@ -75,6 +78,9 @@ func (s *Store) release() error {
 
 // reader returns what the store's goroutine reads: the files, and before them what is held back.
 func (s *Store) reader() (pebble.Reader, error) {
+	if err := s.usable("cannot be read"); err != nil {
+		return nil, err
+	}
 	if err := s.catchUp(); err != nil {
 		return nil, err
 	}
@@ -84,15 +90,18 @@ func (s *Store) reader() (pebble.Reader, error) {
 	return s.db, nil
 }
 
-// write has f write where writes go now.
-func (s *Store) write(f func(pebble.Writer) error) error {
-	if err := s.writable(); err != nil {
+// write has f write n bytes where writes go now.
+func (s *Store) write(n int, f func(pebble.Writer) error) error {
+	if err := s.usable("cannot be written to"); err != nil {
 		return err
 	}
 	if err := s.catchUp(); err != nil {
 		return err
 	}
 	if s.held == nil {
+		if err := s.waitForRoom(n); err != nil {
+			return err
+		}
 		if err := f(s.db); err != nil {
 			return s.failed("cannot be written to", err)
 		}
@@ -121,7 +130,7 @@ func (i *Image) Take(ctx context.Context) error {
 
 func (i *Image) take(ctx context.Context) error {
 	s := i.store
-	if err := s.writable(); err != nil {
+	if err := s.usable("cannot be written to"); err != nil {
 		return err
 	}
 	select {
@@ -135,15 +144,15 @@ func (i *Image) take(ctx context.Context) error {
 	}
 	select {
 	case <-flushed:
-	case <-s.isBroken:
-		return s.writable()
+	case <-s.health.isBroken:
+		return s.usable("cannot be written to")
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	if err := s.db.Checkpoint(i.dir); err != nil {
 		return s.failed("cannot be written to", err)
 	}
-	return nil
+	return s.usable("cannot be written to") // else the list of files may be cut short
 }
 
 // File is one of the files of an image.

@@ -30,7 +30,7 @@ func OpenImage(o Options, files []File) (*Restored, error) {
 			return nil, errors.Join(err, r.place.close())
 		}
 	}
-	options := o.pebble(place.lock)
+	options := o.pebble(&r.place)
 	options.ReadOnly, options.ErrorIfNotExists = true, true
 	if r.db, err = pebble.Open(r.dir, options); err != nil {
 		return nil, errors.Join(fmt.Errorf("the files of the snapshot are no store: %w", err), r.place.close())

@@ -12,12 +12,23 @@ func (o *Options) forRuns(options *pebble.Options) {
 	options.MemTableSize = 2*RunBytes + 64<<10 // a batch of half of it counts as large
 	options.L0CompactionThreshold = mergedFiles
 	options.L0CompactionFileThreshold = mergedFiles
-	options.L0StopWritesThreshold = 4 * mergedFiles
 	options.Experimental.ReadSamplingMultiplier = -1 // reading is no reason to merge
 }
 
 // mergedFiles is how many files are merged at once.
 const mergedFiles = 200
+
+// maxFiles is how many files may wait to be sorted into others: as many as Pebble would let.
+const maxFiles = 12
+
+// throttle returns what writers of a store with such options wait for.
+func (o *Options) throttle(options *pebble.Options) throttle {
+	t := throttle{memTable: int(options.MemTableSize), maxFiles: maxFiles}
+	if o.Runs {
+		t.maxFiles = 4 * mergedFiles
+	}
+	return t
+}
 
 // DeletePrefix adds the removal of all keys that begin with prefix, which has a byte below
 // 255.

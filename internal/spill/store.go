@@ -20,7 +20,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -46,16 +45,14 @@ type Store struct {
 	place
 	id string
 	db *pebble.DB
-	// broken is the first error that writing in the background met; isBroken is closed then.
-	broken   atomic.Pointer[error]
-	isBroken chan struct{}
 
-	// What follows is the goroutine's: the image that is being taken, what is held back
-	// meanwhile, and how many images there have been.
+	// What follows is the goroutine's: how much it has written, the image that is being taken,
+	// what is held back meanwhile, and how many images there have been.
 
-	image  *Image
-	held   *pebble.Batch
-	images int
+	throttle throttle
+	image    *Image
+	held     *pebble.Batch
+	images   int
 
 	mu sync.Mutex
 	// users are Close, until it was called, and the views and images that are open.
@@ -81,13 +78,9 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{place: place, id: newID(), isBroken: make(chan struct{}), users: 1}
-	options := o.pebble(place.lock)
-	options.EventListener = &pebble.EventListener{BackgroundError: func(err error) {
-		if s.broken.CompareAndSwap(nil, &err) {
-			close(s.isBroken)
-		}
-	}}
+	s := &Store{place: place, id: newID(), users: 1}
+	options := o.pebble(&place)
+	s.throttle = o.throttle(options)
 	if s.db, err = pebble.Open(place.dir, options); err != nil {
 		return nil, errors.Join(s.failed("cannot be opened", err), place.close())
 	}
@@ -103,17 +96,17 @@ func newID() string {
 // ID returns what no other store has: 16 hexadecimal digits.
 func (s *Store) ID() string { return s.id }
 
-// pebble returns Pebble's options.
-func (o *Options) pebble(lock *pebble.Lock) *pebble.Options {
+// pebble returns Pebble's options. Writers never wait in it: that is up to a throttle.
+func (o *Options) pebble(p *place) *pebble.Options {
 	options := &pebble.Options{
-		FS: unsynced{o.FS}, Lock: lock, DisableWAL: true,
-		MemTableSize: memTableBytes, MemTableStopWritesThreshold: maxMemTables, CacheSize: cacheBytes,
+		FS: unsynced{o.FS, p.health}, Lock: p.lock, DisableWAL: true, EventListener: p.health.listener(),
+		MemTableSize: memTableBytes, MemTableStopWritesThreshold: never, L0StopWritesThreshold: never, CacheSize: cacheBytes,
 		MaxManifestFileSize: manifestBytes,
 		// Blocks by column: a look-up in them is cheaper than in the older format, the default.
 		// That is also written with a pool of channels that all stores of the process share,
 		// which must not be carried from one bubble of testing/synctest to another.
 		FormatMajorVersion: pebble.FormatColumnarBlocks,
-		Logger:             logger{o.Logger},
+		Logger:             logger{o.Logger, p.health},
 	}
 	if o.Runs {
 		o.forRuns(options)
@@ -125,10 +118,14 @@ func (o *Options) pebble(lock *pebble.Lock) *pebble.Options {
 	return options
 }
 
+// never is a limit, of memtables and of files, that is not reached.
+const never = 1 << 30
+
 // place is a locked temporary directory.
 type place struct {
-	dir  string
-	lock *pebble.Lock
+	dir    string
+	lock   *pebble.Lock
+	health *health
 }
 
 // newPlace makes a directory, and fills in the options that are not set.
@@ -144,7 +141,7 @@ func newPlace(o *Options) (place, error) {
 		wanted := place{dir: o.Dir}
 		return wanted, wanted.failed("cannot be made", err)
 	}
-	return place{dir, lock}, nil
+	return place{dir, lock, newHealth()}, nil
 }
 
 // close removes the directory. It gets another name first, so that nobody who looks for what
@@ -208,6 +205,14 @@ func (p *place) failed(what string, err error) error {
 		"see that it is writable and has room, or raise the memory budget or name another directory (WithStateMemory)", p.dir, what, err)
 }
 
+// usable returns what went wrong before, as the reason why something cannot be done now.
+func (p *place) usable(what string) error {
+	if err := p.health.cause(); err != nil {
+		return p.failed(what, err)
+	}
+	return nil
+}
+
 // DiskBytes returns what the store's files take. What was written last may still be in
 // memory.
 func (s *Store) DiskBytes() int64 { return int64(s.db.Metrics().DiskSpaceUsage()) }
@@ -228,12 +233,13 @@ func (s *Store) Get(key []byte, f func(value []byte) error) (found bool, err err
 	if err != nil {
 		return false, s.failed("cannot be read", err)
 	}
-	return true, errors.Join(f(value), closer.Close())
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	return true, f(value)
 }
 
 // Delete removes a key.
 func (s *Store) Delete(key []byte) error {
-	return s.write(func(w pebble.Writer) error { return w.Delete(key, pebble.NoSync) })
+	return s.write(len(key), func(w pebble.Writer) error { return w.Delete(key, pebble.NoSync) })
 }
 
 // Batch is a number of entries that are written together.
@@ -256,22 +262,13 @@ func (b *Batch) Len() int { return b.batch.Len() }
 
 // Commit writes the entries. The batch is empty then and may be used again.
 func (b *Batch) Commit() error {
-	err := b.store.write(func(w pebble.Writer) error { return w.Apply(b.batch, pebble.NoSync) })
+	err := b.store.write(b.batch.Len(), func(w pebble.Writer) error { return w.Apply(b.batch, pebble.NoSync) })
 	b.batch.Reset()
 	return err
 }
 
 // Close releases the batch.
 func (b *Batch) Close() error { return b.batch.Close() }
-
-// writable returns the error that writing in the background met: from then on, memory
-// would fill up.
-func (s *Store) writable() error {
-	if err := s.broken.Load(); err != nil {
-		return s.failed("cannot be written to", *err)
-	}
-	return nil
-}
 
 // View is the store as it was at one moment. It is used by one goroutine at a time, and
 // keeps the store open.
@@ -328,7 +325,11 @@ func (p *place) scan(r pebble.Reader, prefix, from []byte) iter.Seq2[Entry, erro
 			}
 		}
 		atEnd = true
-		if err := it.Close(); err != nil {
+		err = it.Close()
+		if err == nil {
+			err = p.health.cause()
+		}
+		if err != nil {
 			yield(Entry{}, p.failed("cannot be read", err))
 		}
 	}
@@ -381,31 +382,18 @@ func (s *Store) unuse() error {
 }
 
 // closeDB closes Pebble, which panics when something of it is still open. That is a bug here, but
-// none that may keep the directory.
+// none that may keep the directory. What a store that has failed says at its end is no news.
 func (p *place) closeDB(db *pebble.DB) (err error) {
 	defer func() {
-		if bug := recover(); bug != nil {
-			err = fmt.Errorf("panic: %v", bug)
-		}
-		if err != nil {
+		bug := recover()
+		switch {
+		case p.health.cause() != nil:
+			err = nil
+		case bug != nil:
+			err = p.failed("cannot be closed", fmt.Errorf("panic: %v", bug))
+		case err != nil:
 			err = p.failed("cannot be closed", err)
 		}
 	}()
 	return db.Close()
-}
-
-// logger passes the messages that matter on.
-type logger struct{ to *slog.Logger }
-
-func (logger) Infof(string, ...any) {}
-
-func (l logger) Errorf(format string, args ...any) {
-	if l.to != nil {
-		l.to.Warn("disk store of spilled state: " + fmt.Sprintf(format, args...))
-	}
-}
-
-// Fatalf is called when files of the store are damaged, which nothing can go on from.
-func (l logger) Fatalf(format string, args ...any) {
-	panic("disk store of spilled state: " + fmt.Sprintf(format, args...))
 }

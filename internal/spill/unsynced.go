@@ -3,11 +3,17 @@ package spill
 import "github.com/cockroachdb/pebble/v2/vfs"
 
 // unsynced is a file system that leaves it to the machine when files get to the disk. Nothing
-// here is to survive it.
-type unsynced struct{ vfs.FS }
+// here is to survive it. After an error it makes no more files.
+type unsynced struct {
+	vfs.FS
+	health *health
+}
 
 // Create implements vfs.FS.
 func (u unsynced) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := u.health.mayCreate(); err != nil {
+		return nil, err
+	}
 	return unsyncedFile(u.FS.Create(name, category))
 }
 
