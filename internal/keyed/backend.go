@@ -101,6 +101,9 @@ func (b *Backend[K]) Keys() *KeyCodec[K] { return b.keys }
 // Snapshot adds the states that have been opened, each as a part of its own. What has
 // expired is left out.
 func (b *Backend[K]) Snapshot(s *Snapshot) error {
+	if b.err != nil {
+		return b.err
+	}
 	if b.use != 0 { // states remember where their values are
 		b.uses++
 		b.use = b.uses
@@ -162,15 +165,21 @@ func (b *Backend[K]) CleanUp(budget int) {
 	}
 }
 
-// Err returns the first misuse of a state by the function: a use without a
-// current key, or what went wrong on disk. The operator asks after the calls it makes and ends the job.
+// Err returns the first error: a misuse of a state by the function, such as a use without a
+// current key, or what went wrong on disk. From then on states may lack what they should have,
+// so the operator asks before each call that it makes of the function, and ends the job.
 func (b *Backend[K]) Err() error { return b.err }
 
-func (b *Backend[K]) misused(name string) {
+// Fail notes an error, if it is one and the first.
+func (b *Backend[K]) Fail(err error) {
 	if b.err == nil {
-		b.err = fmt.Errorf("state %q was used without a current key: "+
-			"use states only while a record or a timer of a keyed stream is processed", name)
+		b.err = err
 	}
+}
+
+func (b *Backend[K]) misused(name string) {
+	b.Fail(fmt.Errorf("state %q was used without a current key: "+
+		"use states only while a record or a timer of a keyed stream is processed", name))
 }
 
 // EachKey calls visit for every key that has a value in s, which is a state of
@@ -184,6 +193,9 @@ func (b *Backend[K]) EachKey[S any](s S, visit func(key K, s S) error) error {
 	}
 	visitKey := func(hash uint64, key K) error {
 		b.SetCurrentKey(hash, key)
+		if b.err != nil {
+			return b.err
+		}
 		return visit(key, s)
 	}
 	b.walked = keys

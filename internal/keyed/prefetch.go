@@ -39,7 +39,7 @@ func (b *Backend[K]) bringAll(hashes []uint64, keys []K) {
 	o.prefetch.room = int(o.Bytes / prefetchPart)
 	for _, s := range b.states {
 		if err := s.bringAll(hashes, keys); err != nil {
-			b.fail(err)
+			b.Fail(err)
 			return
 		}
 	}

@@ -62,13 +62,6 @@ func (b *Backend[K]) Close() error {
 	return err
 }
 
-// fail notes the first error.
-func (b *Backend[K]) fail(err error) {
-	if b.err == nil {
-		b.err = err
-	}
-}
-
 // watch sees now and then that the states fit into the budget.
 func (b *Backend[K]) watch() {
 	if b.uses%settleEvery == 0 {
@@ -103,7 +96,7 @@ func (b *Backend[K]) settle() {
 		}
 		spilled = true
 		if err := largest.spillSome(int(min(excess+o.Bytes/64, spillAtATime))); err != nil {
-			b.fail(err)
+			b.Fail(err)
 			return
 		}
 	}
@@ -294,7 +287,7 @@ func (s *store[K, C]) bring(hash uint64, key K) *C {
 		}
 	}
 	if err != nil {
-		s.backend.fail(fmt.Errorf("state %q, key %v: %w", s.name, key, err))
+		s.backend.Fail(fmt.Errorf("state %q, key %v: %w", s.name, key, err))
 	}
 	return c
 }
@@ -323,7 +316,7 @@ func (s *store[K, C]) remove(hash uint64, key K) {
 		err = s.dropOnDisk(hash, at)
 	}
 	if err != nil {
-		s.backend.fail(fmt.Errorf("state %q, key %v: %w", s.name, key, err))
+		s.backend.Fail(fmt.Errorf("state %q, key %v: %w", s.name, key, err))
 	}
 }
 

@@ -125,7 +125,7 @@ func (s *store[K, C]) cleanUpDisk(budget int) {
 		return
 	}
 	if err := s.sweepDisk(); err != nil {
-		s.backend.fail(fmt.Errorf("state %q: %w", s.name, err))
+		s.backend.Fail(fmt.Errorf("state %q: %w", s.name, err))
 	}
 }
 

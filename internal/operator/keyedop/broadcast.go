@@ -19,12 +19,12 @@ type BroadcastStates struct {
 	backend *keyed.Backend[struct{}]
 	// writable is set while broadcast records are processed.
 	writable bool
-	// misused takes the function's mistakes.
-	misused func(error)
+	// failed takes the function's mistakes.
+	failed func(error)
 }
 
-func newBroadcastStates(misused func(error)) *BroadcastStates {
-	s := &BroadcastStates{backend: keyed.NewBackend[struct{}](), misused: misused}
+func newBroadcastStates(failed func(error)) *BroadcastStates {
+	s := &BroadcastStates{backend: keyed.NewBackend[struct{}](), failed: failed}
 	s.backend.SetCurrentKey(0, struct{}{})
 	return s
 }
@@ -43,12 +43,12 @@ func (s *BroadcastStates) store(rt *operator.Runtime) error {
 // record is processed; a write at another time changes nothing and ends the job.
 func (s *BroadcastStates) Map[K comparable, V any](d state.MapDescriptor[K, V]) state.MapState[K, V] {
 	if d.TTL() != (state.TTL{}) {
-		s.misused(fmt.Errorf("broadcast state %q has a TTL: broadcast state does not expire", d.Name()))
+		s.failed(fmt.Errorf("broadcast state %q has a TTL: broadcast state does not expire", d.Name()))
 		return nil
 	}
 	m, err := s.backend.Map(d)
 	if err != nil {
-		s.misused(err)
+		s.failed(err)
 		return nil
 	}
 	return &broadcastState[K, V]{MapState: m, all: s, name: d.Name()}
@@ -64,7 +64,7 @@ type broadcastState[K comparable, V any] struct {
 // mayWrite notes the mistake if it may not be written.
 func (s *broadcastState[K, V]) mayWrite() bool {
 	if !s.all.writable {
-		s.all.misused(fmt.Errorf("broadcast state %q was written outside of the processing of a broadcast record: "+
+		s.all.failed(fmt.Errorf("broadcast state %q was written outside of the processing of a broadcast record: "+
 			"elsewhere it is read-only, because the copies of the subtasks would differ", s.name))
 	}
 	return s.all.writable
@@ -116,7 +116,7 @@ func NewKeyedBroadcast[K comparable, T, U, R any](open OpenBroadcast[K, T, U, R]
 
 func newKeyedBroadcast[K comparable, T, U, R any](open OpenBroadcast[K, T, U, R]) *keyedBroadcast[K, T, U, R] {
 	o := &keyedBroadcast[K, T, U, R]{core: newCore[K, R](), open: open}
-	o.states = newBroadcastStates(o.context.misused)
+	o.states = newBroadcastStates(o.context.backend.Fail)
 	return o
 }
 

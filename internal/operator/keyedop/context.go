@@ -25,7 +25,7 @@ func (d Domain) String() string {
 
 // Context is what the function of a keyed operator sees of it: the record or timer it
 // is called for, states, timers and side outputs. Mistakes in its use do not
-// interrupt the function: the first one ends the job after the call.
+// interrupt the function: the first one ends the job after the call, before the next one.
 type Context[K comparable] struct {
 	// Element's Timestamp is the one that results get.
 	*operator.Element
@@ -39,7 +39,6 @@ type Context[K comparable] struct {
 
 	backend *keyed.Backend[K]
 	timers  *keyed.TimerService[K, struct{}]
-	err     error
 }
 
 // Key returns the current key.
@@ -84,7 +83,7 @@ var errTimerWithoutKey = errors.New("a timer was registered or deleted without a
 func (c *Context[K]) timer(at int64) (t keyed.Timer[K, struct{}], ok bool) {
 	hash, key, ok := c.backend.CurrentKey()
 	if !ok {
-		c.misused(errTimerWithoutKey)
+		c.backend.Fail(errTimerWithoutKey)
 	}
 	return keyed.Timer[K, struct{}]{At: at, Hash: hash, Key: key}, ok
 }
@@ -92,35 +91,35 @@ func (c *Context[K]) timer(at int64) (t keyed.Timer[K, struct{}], ok bool) {
 // Value opens a value state.
 func (c *Context[K]) Value[V any](d state.ValueDescriptor[V]) state.ValueState[V] {
 	s, err := c.backend.Value(d)
-	c.misused(err)
+	c.backend.Fail(err)
 	return s
 }
 
 // List opens a list state.
 func (c *Context[K]) List[V any](d state.ListDescriptor[V]) state.ListState[V] {
 	s, err := c.backend.List(d)
-	c.misused(err)
+	c.backend.Fail(err)
 	return s
 }
 
 // Map opens a map state.
 func (c *Context[K]) Map[MK comparable, MV any](d state.MapDescriptor[MK, MV]) state.MapState[MK, MV] {
 	s, err := c.backend.Map(d)
-	c.misused(err)
+	c.backend.Fail(err)
 	return s
 }
 
 // Reducing opens a reducing state.
 func (c *Context[K]) Reducing[V any](d state.ReducingDescriptor[V]) state.ReducingState[V] {
 	s, err := c.backend.Reducing(d)
-	c.misused(err)
+	c.backend.Fail(err)
 	return s
 }
 
 // Aggregating opens an aggregating state.
 func (c *Context[K]) Aggregating[In, Acc, Out any](d state.AggregatingDescriptor[In, Acc, Out]) state.AggregatingState[In, Out] {
 	s, err := c.backend.Aggregating(d)
-	c.misused(err)
+	c.backend.Fail(err)
 	return s
 }
 
@@ -128,19 +127,4 @@ func (c *Context[K]) Aggregating[In, Acc, Out any](d state.AggregatingDescriptor
 // operator. Afterwards there is no current key.
 func (c *Context[K]) EachKey[S any](s S, visit func(key K, s S) error) error {
 	return c.backend.EachKey(s, visit)
-}
-
-// misused notes the function's first mistake.
-func (c *Context[K]) misused(err error) {
-	if c.err == nil {
-		c.err = err
-	}
-}
-
-// misuse returns the function's first mistake.
-func (c *Context[K]) misuse() error {
-	if c.err != nil {
-		return c.err
-	}
-	return c.backend.Err()
 }

@@ -31,7 +31,7 @@ func newCore[K comparable, R any]() core[K, R] {
 		backend: keyed.NewBackend[K](),
 		timers:  keyed.NewTimerService[K, struct{}](),
 	}
-	x.Operator = &OperatorStates{misused: x.misused}
+	x.Operator = &OperatorStates{failed: x.backend.Fail}
 	return core[K, R]{context: x}
 }
 
@@ -59,8 +59,8 @@ func (c *core[K, R]) open(rt *operator.Runtime, out operator.Output) error {
 
 // opened comes after the function was opened, with its error.
 func (c *core[K, R]) opened(err error) error {
-	if misuse := c.context.misuse(); misuse != nil {
-		return misuse
+	if failed := c.context.backend.Err(); failed != nil {
+		return failed
 	}
 	if err != nil {
 		return err
@@ -104,6 +104,9 @@ func (c *core[K, R]) each[T any](b *exchange.KeyedBatch[K, T], f func(T) error) 
 	for i, v := range b.Values {
 		x.backend.SetCurrentKey(b.Hashes[i], b.Keys[i])
 		x.at(b.Timestamps[i], b.Timestamps[i], b.Origins[i])
+		if err := x.backend.Err(); err != nil { // the call before was wrong, or the disk failed
+			return err
+		}
 		if err := f(v); err != nil {
 			return err
 		}
@@ -120,6 +123,9 @@ func (c *core[K, R]) eachPlain[T any](b *connector.Batch[T], f func(T) error) er
 	x.backend.SetTime(c.rt.Timers.Now())
 	for i, v := range b.Values {
 		x.at(b.Timestamps[i], b.Timestamps[i], b.Origins[i])
+		if err := x.backend.Err(); err != nil { // the call before was wrong, or the disk failed
+			return err
+		}
 		if err := f(v); err != nil {
 			return err
 		}
@@ -134,13 +140,13 @@ func (c *Context[K]) at(at, timestamp int64, origin connector.Origin) {
 	c.At, c.Timestamp, c.Origin = at, timestamp, origin
 }
 
-// done ends a call of the operator that handled n records or timers: it looks at what
-// may have gone wrong, cleans up a little, and sends what was emitted.
+// done ends a call of the operator that handled n records or timers: it cleans up a little,
+// looks at what may have gone wrong, and sends what was emitted.
 func (c *core[K, R]) done(n int) error {
-	if err := c.context.misuse(); err != nil {
+	c.context.backend.CleanUp(cleanUpMin + cleanUpPerRecord*n)
+	if err := c.context.backend.Err(); err != nil {
 		return err
 	}
-	c.context.backend.CleanUp(cleanUpMin + cleanUpPerRecord*n)
 	c.setAlarm()
 	return c.flush()
 }
@@ -212,6 +218,9 @@ func (c *core[K, R]) onClock(now int64) error {
 func (c *core[K, R]) fire(t keyed.Timer[K, struct{}], d Domain, timestamp int64) error {
 	c.context.backend.SetCurrentKey(t.Hash, t.Key)
 	c.context.at(t.At, timestamp, 0)
+	if err := c.context.backend.Err(); err != nil {
+		return err
+	}
 	return c.onTimer(t.At, d)
 }
 

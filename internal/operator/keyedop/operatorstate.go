@@ -18,8 +18,8 @@ type OperatorStates struct {
 	lists []storedList
 	// opened has the lists by name.
 	opened map[string]openedList
-	// misused takes the function's mistakes.
-	misused func(error)
+	// failed takes the function's mistakes.
+	failed func(error)
 }
 
 // storedList is a list of any type.
@@ -38,7 +38,7 @@ const listVersion = 1
 // List opens a list of the subtask.
 func (s *OperatorStates) List[V any](d state.OperatorListDescriptor[V]) state.ListState[V] {
 	l, err := openList(s, d)
-	s.misused(err)
+	s.failed(err)
 	return l
 }
 
