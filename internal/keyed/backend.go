@@ -51,6 +51,8 @@ func (s *Storage) part(state string) string { return s.Prefix + state }
 type keyedState[K comparable] interface {
 	len() int
 	keyAt(i int) (hash uint64, key K)
+	// hasValueAt reports whether what there is of a key can be read, or has expired.
+	hasValueAt(i int) bool
 	touch(hashes []uint64)
 	cleanUp(budget int)
 	snapshot(*Snapshot) error
@@ -183,7 +185,8 @@ func (b *Backend[K]) misused(name string) {
 }
 
 // EachKey calls visit for every key that has a value in s, which is a state of
-// this backend, with that key as the current one. visit may change the state of
+// this backend, with that key as the current one. What has expired and cannot be read is no
+// value. visit may change the state of
 // its key. Afterwards there is no current key.
 func (b *Backend[K]) EachKey[S any](s S, visit func(key K, s S) error) error {
 	defer b.ClearCurrentKey()
@@ -202,6 +205,9 @@ func (b *Backend[K]) EachKey[S any](s S, visit func(key K, s S) error) error {
 	defer func() { b.walked = nil }()
 	// Downwards, because a deletion moves the last key, which is done.
 	for i := keys.len() - 1; i >= 0; i-- {
+		if !keys.hasValueAt(i) {
+			continue
+		}
 		if err := visitKey(keys.keyAt(i)); err != nil {
 			return err
 		}

@@ -14,9 +14,19 @@ import (
 // This file has the walks over what is on disk of a state: for EachKey, for snapshots that
 // stand alone, and to remove what has expired.
 
-// eachOnDisk calls visit for the keys that are on disk now, as they are at the beginning.
+// eachOnDisk calls visit for the keys that have a value on disk now, as they are at the
+// beginning.
 func (s *store[K, C]) eachOnDisk(visit func(hash uint64, key K) error) error {
-	return s.visitDisk(func(encoded, _ []byte) error {
+	return s.visitDisk(func(encoded, cell []byte) error {
+		if s.seen != nil {
+			var c C
+			if err := s.spilled.decode(cell, &c); err != nil {
+				return err
+			}
+			if !s.hasValue(&c) {
+				return nil
+			}
+		}
 		var key K
 		if _, err := s.spilled.decodeKey(encoded, &key); err != nil {
 			return err

@@ -21,6 +21,8 @@ type store[K comparable, C any] struct {
 	cells *cells[K, C]
 	// spilled is what is on disk, nil without a budget.
 	spilled *spilled[K, C]
+	// seen reports whether something in a cell can be read; nil if all that is there can.
+	seen func(c *C, now int64) bool
 }
 
 // newStore returns an empty store. storage says how its cells are stored, if they are.
@@ -115,6 +117,10 @@ func (s *store[K, C]) keyAt(i int) (hash uint64, key K) {
 	e := s.table.entry(uint32(i))
 	return e.Hash, e.Key
 }
+
+func (s *store[K, C]) hasValueAt(i int) bool { return s.hasValue(&s.table.entry(uint32(i)).Value) }
+
+func (s *store[K, C]) hasValue(c *C) bool { return s.seen == nil || s.seen(c, s.backend.now) }
 
 func (s *store[K, C]) touch(hashes []uint64) { s.table.Touch(hashes) }
 

@@ -14,8 +14,7 @@ type TimerService[K, N comparable] struct {
 }
 
 // NewTimerService returns a service without timers whose watermark is
-// eventtime.MinTimestamp. That is so after a restore, too: the watermark is not
-// part of a snapshot.
+// eventtime.MinTimestamp. After a restore, Resume says what it was: the task stores it.
 func NewTimerService[K, N comparable]() *TimerService[K, N] {
 	return &TimerService[K, N]{
 		Event:      NewTimerQueue[K, N](),

@@ -3,6 +3,7 @@ package keyed
 import (
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/lowwater/lowwater/state"
 	"github.com/lowwater/lowwater/window"
@@ -54,6 +55,9 @@ func newAging[K comparable, V any](b *Backend[K], name string, ttl expiry, kind 
 		}
 		return singleCells[K](kind, el), nil
 	})
+	if !ttl.returnExpired {
+		s.seen = func(c *dated[V], now int64) bool { return !ttl.expired(c.at, now) }
+	}
 	return aging[K, V]{store: s, expiry: ttl}, err
 }
 
@@ -190,6 +194,11 @@ func newAgingList[K comparable, V any](b *Backend[K], name string, ttl expiry) (
 			},
 		}), nil
 	})
+	if !ttl.returnExpired {
+		s.seen = func(c *datedList[V], now int64) bool {
+			return slices.ContainsFunc(c.times, func(at int64) bool { return !ttl.expired(at, now) })
+		}
+	}
 	return &agingList[K, V]{store: s, expiry: ttl}, err
 }
 
@@ -290,6 +299,16 @@ func newAgingMap[K, MK comparable, MV any](b *Backend[K], name string, keys mapK
 		}
 		return mapCells[K](&keys, el)
 	})
+	if !ttl.returnExpired {
+		cells.seen = func(c *entries[MK, dated[MV]], now int64) bool {
+			for i := range c.len() {
+				if !ttl.expired(c.peek(i).Value.at, now) {
+					return true
+				}
+			}
+			return false
+		}
+	}
 	s := &agingMap[K, MK, MV]{store: cells, mapKeys: keys, expiry: ttl}
 	s.all = s.each
 	return s, err

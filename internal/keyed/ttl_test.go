@@ -2,6 +2,8 @@ package keyed
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -493,4 +495,53 @@ func TestStatesAgainstModel(tt *testing.T) {
 
 func (m *stateModel) allGone(now int64) bool {
 	return !slices.ContainsFunc(m.entries, func(e modelEntry) bool { return !m.gone(e.modelValue, now) })
+}
+
+// EachKey visits the keys that have something to read, of every kind of state, in memory and on
+// disk.
+func TestEachKeyLeavesOutWhatHasExpired(t *testing.T) {
+	const old, young = 1000, 10 // keys
+	for _, budget := range []int64{0, 1} {
+		for _, visibility := range []state.TTLVisibility{state.NeverReturnExpired, state.ReturnExpiredIfNotCleanedUp} {
+			t.Run(fmt.Sprint(visibility, ", budget ", budget), func(t *testing.T) {
+				hash := hasherOf[string](t)
+				b := NewBackend[string]()
+				if budget > 0 {
+					b, _ = limited(t, budget, nil)
+				}
+				s := openAllIn(t, b, state.TTL{After: time.Second, Visibility: visibility})
+				for i := range old + young {
+					if i == old {
+						b.SetTime(1000)
+					}
+					key := fmt.Sprint(i)
+					b.SetCurrentKey(hash(key), key)
+					s.value.Set(i)
+					s.reducing.Add(i)
+					s.list.Add(i)
+					s.entries.Put("entry", i)
+				}
+				if budget > 0 && s.states[0].spilledLen() == 0 {
+					t.Error("nothing is on disk")
+				}
+				want := young
+				if visibility == state.ReturnExpiredIfNotCleanedUp {
+					want += old
+				}
+				visits := map[string]int{}
+				count := func(kind string) error { visits[kind]++; return nil }
+				if err := errors.Join(
+					b.EachKey(s.value, func(string, state.ValueState[int]) error { return count("value") }),
+					b.EachKey(s.reducing, func(string, state.ReducingState[int]) error { return count("reducing") }),
+					b.EachKey(s.list, func(string, state.ListState[int]) error { return count("list") }),
+					b.EachKey(s.entries, func(string, state.MapState[string, int]) error { return count("map") }),
+				); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(map[string]int{"value": want, "reducing": want, "list": want, "map": want}, visits); diff != "" {
+					t.Error(diff)
+				}
+			})
+		}
+	}
 }
