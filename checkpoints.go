@@ -25,8 +25,9 @@ type CheckpointOption func(*job.CheckpointOptions) error
 // file:// URL, an object store in builds with its driver (docs/checkpoints.md), or
 // mem://NAME in the memory of the process, for tests. After a failure the job goes on from
 // the last one, so that no record is lost, and with a sink that commits on checkpoints
-// none counts twice. Watermarks are not part of a checkpoint (spec watermarks 0, windows
-// 2.12). A job whose input ends, and one that is stopped gracefully, takes a last one.
+// none counts twice. The watermarks of splits and operators are part of a checkpoint, so that
+// what is late does not depend on where a restart falls. A job whose input ends, and one that
+// is stopped gracefully, takes a last one.
 //
 // One process at a time may use a url. If it holds checkpoints of an earlier run, say
 // what they mean: ResumeLatest, ResumeFrom or StartFresh; without one of them the start
@@ -108,7 +109,7 @@ func MaxConcurrentCheckpoints(n int) CheckpointOption {
 
 // TolerableCheckpointFailures sets how many checkpoints may fail in a row without the job
 // failing; the default is Flink's, 0: the first one fails the job. n must not be negative.
-// Savepoints do not count.
+// Savepoints do not count, except one that has stopped the input (StopWithSavepoint).
 func TolerableCheckpointFailures(n int) CheckpointOption {
 	return func(o *job.CheckpointOptions) error {
 		if o.TolerableFailures = n; n < 0 {

@@ -19,8 +19,8 @@ import (
 // is closed at the end, also after an error.
 //
 // After a failure the job makes new functions: what is to survive belongs into states. Their
-// values for the current key, and timers, are part of checkpoints; the function's own
-// fields are not.
+// values for all keys, and timers, are part of checkpoints; the function's own fields are
+// not.
 type KeyedProcessFunction[K comparable, T, R any] interface {
 	// Open is called once, before everything else. It opens the function's states.
 	Open(ctx *OpenContext[K]) error
@@ -94,8 +94,8 @@ func (c *OpenContext[K]) Aggregating[In, Acc, Out any](d state.AggregatingDescri
 }
 
 // OperatorList opens a list that belongs to the subtask instead of to a key: it can be used
-// at any time, also in Open. What slices it returns must not be changed, and values with
-// pointers in them are changed through the list only.
+// at any time, also in Open. What slices it returns must not be changed; what their elements
+// point to may be, in the call of the function in which they were read.
 func (c *OpenContext[K]) OperatorList[V any](d state.OperatorListDescriptor[V]) state.ListState[V] {
 	return c.context.Operator.List(d)
 }
@@ -120,7 +120,8 @@ func (c *KeyedContext[K]) Key() K { return c.context.Key() }
 func (c *KeyedContext[K]) Timestamp() int64 { return c.context.At }
 
 // CurrentWatermark returns the operator's watermark, eventtime.MinTimestamp if there was
-// none yet, as also after every restart (spec watermarks 0). A timer sees the one that made it fire, which may be far past its time.
+// none yet. It is part of checkpoints: after a restart it is the one of the checkpoint. A timer
+// sees the one that made it fire, which may be far past its time.
 func (c *KeyedContext[K]) CurrentWatermark() int64 { return c.context.Watermark }
 
 // CurrentProcessingTime returns the wall clock.

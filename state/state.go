@@ -12,9 +12,10 @@
 // a use that is wrong, such as without a current key, fails the job when the
 // function returns.
 //
-// Values with pointers in them are changed through the state only, by Set, Put
-// or Add. With checkpoints, types must be such that they can be stored;
-// docs/state.md says which.
+// What a value points to (pointers, slices, maps) may be changed without a Set or Put, but only
+// in the call of the function in which the value was read or set: afterwards a snapshot may be
+// reading it, or it may be on disk. No two keys may share it. With checkpoints, types must be
+// such that they can be stored; docs/state.md says which.
 package state
 
 import "iter"

@@ -27,6 +27,7 @@ func TestValidate(t *testing.T) {
 		{"no function", Reducing[int]("r", nil), `"r" has no function`},
 		{"no aggregator", Aggregating[int, int, int]("a", nil), `"a" has no aggregator`},
 		{"too short", Value[int]("v", WithTTL(TTL{After: time.Microsecond})), `"v": TTL.After is 1µs: it must be at least 1ms`},
+		{"too fine", Value[int]("v", WithTTL(TTL{After: 1500 * time.Microsecond})), `"v": TTL.After is 1.5ms: it must be a whole number of milliseconds`},
 		{"update without time", Value[int]("v", WithTTL(TTL{Update: OnReadAndWrite})), "TTL.After is 0s"},
 		{"negative", List[int]("l", WithTTL(TTL{After: -time.Hour})), "TTL.After"},
 		{"update", Value[int]("v", WithTTL(TTL{After: time.Hour, Update: 2})), "TTL.Update is TTLUpdate(2)"},

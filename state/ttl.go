@@ -13,7 +13,7 @@ import (
 // A value, a reduced and an aggregated value expire as a whole, the elements of
 // a list and the entries of a map each on their own. The zero TTL is none.
 type TTL struct {
-	// After is at least a millisecond; what is finer is cut off.
+	// After is at least a millisecond, and a whole number of them.
 	After time.Duration
 	// Update says what counts as an access; the default is OnCreateAndWrite.
 	Update TTLUpdate
@@ -74,6 +74,8 @@ func (t TTL) validate() error {
 		return nil
 	case t.After < time.Millisecond:
 		return fmt.Errorf("TTL.After is %v: it must be at least 1ms", t.After)
+	case t.After%time.Millisecond != 0:
+		return fmt.Errorf("TTL.After is %v: it must be a whole number of milliseconds", t.After)
 	case t.Update > OnReadAndWrite:
 		return fmt.Errorf("TTL.Update is %v: it must be OnCreateAndWrite or OnReadAndWrite", t.Update)
 	case t.Visibility > ReturnExpiredIfNotCleanedUp:

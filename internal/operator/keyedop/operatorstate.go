@@ -2,7 +2,6 @@ package keyedop
 
 import (
 	"fmt"
-	"reflect"
 
 	"github.com/lowwater/lowwater/internal/codec"
 	"github.com/lowwater/lowwater/internal/keyed"
@@ -27,18 +26,21 @@ type storedList interface{ snapshot(*keyed.Snapshot) error }
 
 // openedList is a list with what it was declared as.
 type openedList struct {
-	list       storedList
-	descriptor reflect.Type
-	union      bool
+	list  storedList
+	union bool
 }
 
 // listVersion is the layout of a list's part: an entry for each element.
 const listVersion = 1
 
-// List opens a list of the subtask.
+// List opens a list of the subtask. If that fails, it returns one that is used in vain until the
+// error ends the job after the call: the function may use it at once.
 func (s *OperatorStates) List[V any](d state.OperatorListDescriptor[V]) state.ListState[V] {
 	l, err := openList(s, d)
-	s.failed(err)
+	if err != nil {
+		s.failed(err)
+		return &operatorList[V]{}
+	}
 	return l
 }
 
@@ -46,7 +48,7 @@ func openList[V any](s *OperatorStates, d state.OperatorListDescriptor[V]) (*ope
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	now := openedList{descriptor: reflect.TypeOf(d), union: d.IsUnion()}
+	now := openedList{union: d.IsUnion()}
 	if before, ok := s.opened[d.Name()]; ok {
 		l, same := before.list.(*operatorList[V])
 		if !same || before.union != now.union {
