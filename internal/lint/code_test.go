@@ -16,9 +16,7 @@ type codeRule struct {
 
 var codeRules = []codeRule{
 	{name: "sleep", check: noSleepInTests},
-	{name: "panic", check: noPanic, allow: map[string]string{
-		"internal/spill.logger.Fatalf": "Pebble calls it where it cannot go on, and it must not return",
-	}},
+	{name: "panic", check: noPanic, allow: map[string]string{}},
 	{name: "print", check: noPrint},
 	{name: "any", check: noAnyInDataPlane, allow: map[string]string{
 		"internal/operator.Panic":    "what a user function panicked with has no other type, and ends the job",
