@@ -70,7 +70,11 @@ func (c *inspectCommand) Run(stdout io.Writer) (err error) {
 
 func showCheckpoint(out io.Writer, cp *checkpoint.Checkpoint) {
 	m := cp.Manifest()
-	fmt.Fprintf(out, "%v %d of job %q, written by lowwater %s\n", m.Kind, m.ID, m.Job, m.Version)
+	fmt.Fprintf(out, "%v %d of job %q, written by lowwater %s", m.Kind, m.ID, m.Job, m.Version)
+	if m.Run != "" {
+		fmt.Fprintf(out, ", run %s", m.Run)
+	}
+	fmt.Fprintln(out)
 	fmt.Fprintln(out, cp.Path())
 	fmt.Fprintf(out, "completed %s, %v after it was triggered\n", m.Completed.UTC().Format(time.RFC3339), m.Completed.Sub(m.Triggered).Round(time.Millisecond))
 	stored, shared, sharedSize, sharedNew := int64(0), map[string]bool{}, int64(0), int64(0)
@@ -181,7 +185,10 @@ func (*listCommand) Help() string {
 	return `Looks at manifests, and whether all files are there with their size and right ends;
 lowwater checkpoint inspect --verify reads everything.
 
-Exit codes: 0 all whole or never completed, 1 some damaged or not readable, 2 used wrongly.`
+On an object store, a checkpoint is late that a run wrote when another had taken over: it
+does not count, and goes with old ones.
+
+Exit codes: 0 all whole, late or never completed, 1 some damaged or not readable, 2 used wrongly.`
 }
 
 func (c *listCommand) Run(stdout io.Writer) (err error) {
@@ -205,7 +212,7 @@ func (c *listCommand) Run(stdout io.Writer) (err error) {
 	damaged := 0
 	for _, info := range infos {
 		fmt.Fprintln(w, listLine(info))
-		if info.Err != nil && !errors.Is(info.Err, checkpoint.ErrUnfinished) {
+		if isDamaged(info) {
 			damaged++
 		}
 	}
@@ -214,11 +221,15 @@ func (c *listCommand) Run(stdout io.Writer) (err error) {
 	}
 	errs := []error{fmt.Errorf("%d of %d are damaged", damaged, len(infos))}
 	for _, info := range infos {
-		if !errors.Is(info.Err, checkpoint.ErrUnfinished) {
+		if isDamaged(info) {
 			errs = append(errs, info.Err)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func isDamaged(info checkpoint.Info) bool {
+	return info.Err != nil && !errors.Is(info.Err, checkpoint.ErrUnfinished) && !errors.Is(info.Err, checkpoint.ErrLate)
 }
 
 func listLine(info checkpoint.Info) string {
@@ -226,6 +237,8 @@ func listLine(info checkpoint.Info) string {
 	switch {
 	case errors.Is(info.Err, checkpoint.ErrUnfinished):
 		state = "not completed"
+	case errors.Is(info.Err, checkpoint.ErrLate):
+		state = "late"
 	case info.Err != nil:
 		state = "damaged"
 	}

@@ -199,7 +199,8 @@ func (d *disk) publish(name string, data []byte) error { return writeFile(d, nam
 type held func() error
 
 func (held) check() error     { return nil }
-func (held) suffix() string   { return "" }
+func (held) number() int64    { return 0 }
+func (held) run() string      { return "" }
 func (h held) release() error { return h() }
 
 func (d *disk) lock() (owner, error) { return held(func() error { return nil }), nil }

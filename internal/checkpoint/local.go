@@ -266,8 +266,9 @@ func (k *fileLock) check() error {
 	return nil
 }
 
-// suffix is empty: no other run can write meanwhile.
-func (*fileLock) suffix() string { return "" }
+func (*fileLock) number() int64 { return 0 }
+
+func (*fileLock) run() string { return "" }
 
 func (k *fileLock) release() error {
 	k.mu.Lock()

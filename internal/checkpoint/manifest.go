@@ -38,7 +38,10 @@ type Manifest struct {
 	// if there was none.
 	Previous int64
 	// Version is that of the lowwater that wrote it.
-	Version   string
+	Version string
+	// Run names the run that wrote it, and is filled in by Pending.Complete. It is empty in a
+	// directory with a lock, and in checkpoints of versions that did not write it.
+	Run       string
 	Operators []Operator
 	// Segments is filled in by Pending.Complete.
 	Segments []SegmentInfo

@@ -20,9 +20,10 @@ var ErrTakenOver = errors.New("another run has taken over the checkpoint directo
 type owner interface {
 	// check fails with ErrTakenOver if the storage is another run's by now.
 	check() error
-	// suffix makes the names of the run's segments differ from those of all other runs. It
-	// is empty where no other run can write meanwhile.
-	suffix() string
+	// number is that of the run, above those of all runs before, and run a name that no other
+	// has anywhere. They are 0 and empty where no other run can write meanwhile.
+	number() int64
+	run() string
 	release() error
 }
 
@@ -37,9 +38,18 @@ const ownerDir = "owner"
 // the run before has published, and has numbers above all of which that run had written
 // anything before its last check that passed. Files are removed only if they were listed
 // before a check that passed: none of them is a later run's.
+//
+// What a run that has been taken over has sent off may still appear at any time. Therefore a
+// run, before it does anything else, writes down which checkpoints it has found, and then
+// checks. Of two runs, either the record of the first was there before the second made its
+// claim, which goes by it; or the first finds out, and has done nothing. So all runs that do
+// anything go by the record of the last one before them that did: what that one found, or
+// wrote itself, counts, and it had to go on from the newest of it. Anything else is late; it
+// is in no record, and no run has gone on from it or will.
 type claim struct {
 	storage storage
-	number  int64
+	n       int64
+	unique  string
 }
 
 // claimAttempts is how often a run that comes tries again if others come at the same time.
@@ -51,40 +61,42 @@ func takeOver(s storage) (owner, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &claim{storage: s, number: newest + 1}
-		err = s.publish(c.file(), describeRun())
+		c := newClaim(s, newest+1)
+		err = s.publish(c.file(), c.describe())
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
 		published := err == nil
 		if published {
 			if err = c.probe(); err == nil {
-				c.removeOlder()
 				return c, nil
 			}
 		}
 		// Others that come at the same time, and remove older claims, look like a store that
 		// does not do what it should.
 		now, listErr := newestClaim(s)
-		if listErr != nil || now < c.number || published && now == c.number {
+		if listErr != nil || now < c.n || published && now == c.n {
 			return nil, err
 		}
 	}
 	return nil, fmt.Errorf("%s: %d other runs came at the same time: give each job a directory of its own", s.path(""), claimAttempts)
 }
 
-func (c *claim) file() string { return ownerDir + "/" + strconv.FormatInt(c.number, 10) }
+func (c *claim) file() string { return ownerDir + "/" + strconv.FormatInt(c.n, 10) }
 
-// describeRun says who makes a claim. No two claims are the same.
-func describeRun() []byte {
+func newClaim(s storage, n int64) *claim {
+	var unique [8]byte
+	_, _ = rand.Read(unique[:]) // never fails
+	return &claim{s, n, hex.EncodeToString(unique[:])}
+}
+
+// describe says who makes a claim. No two claims are the same.
+func (c *claim) describe() []byte {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown host"
 	}
-	var unique [8]byte
-	_, _ = rand.Read(unique[:]) // never fails
-	return fmt.Appendf(nil, "process %d on %s, since %s, run %s\n",
-		os.Getpid(), host, time.Now().UTC().Format(time.RFC3339), hex.EncodeToString(unique[:]))
+	return fmt.Appendf(nil, "process %d on %s, since %s, run %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339), c.run())
 }
 
 // newestClaim returns the highest number, 0 if nobody has been here.
@@ -96,9 +108,9 @@ func newestClaim(s storage) (newest int64, err error) {
 	return newest, err
 }
 
-// claimNumber returns 0 for a file that is no claim.
+// claimNumber returns the number of a claim or of a run's record, 0 for any other file.
 func claimNumber(file string) int64 {
-	n, err := strconv.ParseInt(strings.TrimPrefix(file, ownerDir+"/"), 10, 64)
+	n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(file, ownerDir+"/"), startSuffix), 10, 64)
 	if err != nil {
 		return 0
 	}
@@ -118,47 +130,34 @@ func (c *claim) probe() error {
 		c.storage.path(""))
 }
 
-// removeOlder tidies up. What it leaves does no harm, and the next run tries again.
-func (c *claim) removeOlder() {
-	files, err := c.storage.list(ownerDir)
-	if err != nil {
-		return
-	}
-	var older []string
-	for _, f := range files {
-		if n := claimNumber(f.name); n > 0 && n < c.number {
-			older = append(older, f.name)
-		}
-	}
-	_ = c.storage.remove(older...)
-}
-
 func (c *claim) check() error {
 	newest, err := newestClaim(c.storage)
 	if err != nil {
 		return fmt.Errorf("finding out whether another run has taken over: %w", err)
 	}
-	if newest == c.number {
+	if newest == c.n {
 		return nil
 	}
-	if newest < c.number {
+	if newest < c.n {
 		return fmt.Errorf("%w %s, or something has removed %s, which says that this one writes here: a run without it publishes nothing more",
 			ErrTakenOver, c.storage.path(""), c.storage.path(c.file()))
 	}
 	return fmt.Errorf("%w %s: %s: give each job a directory of its own; a run that was taken over publishes nothing more",
-		ErrTakenOver, c.storage.path(""), (&claim{c.storage, newest}).who())
+		ErrTakenOver, c.storage.path(""), (&claim{storage: c.storage, n: newest}).who())
 }
 
 // who returns what the run says of itself, for messages.
 func (c *claim) who() string {
 	text, err := readFile(c.storage, c.file(), 4096)
 	if err != nil {
-		return "claim " + strconv.FormatInt(c.number, 10)
+		return "claim " + strconv.FormatInt(c.n, 10)
 	}
 	return strings.TrimSpace(string(text))
 }
 
-func (c *claim) suffix() string { return "-run" + strconv.FormatInt(c.number, 10) }
+func (c *claim) number() int64 { return c.n }
+
+func (c *claim) run() string { return strconv.FormatInt(c.n, 10) + "-" + c.unique }
 
 // release leaves the claim: numbers must not come again.
 func (c *claim) release() error { return nil }

@@ -108,8 +108,8 @@ func begin(t *testing.T, s *Store, id int64) *Pending {
 	return p
 }
 
-// TestRestartsAtOnce: a run that was killed leaves nothing to wait for, and one claim is
-// there however many there were.
+// TestRestartsAtOnce: a run that was killed leaves nothing to wait for, and one claim with its
+// record is there however many there were.
 func TestRestartsAtOnce(t *testing.T) {
 	for name, address := range unlocked(t) {
 		t.Run(name, func(t *testing.T) {
@@ -119,8 +119,8 @@ func TestRestartsAtOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := listed(t, openTestStorage(t, address), ownerDir); len(got) != 1 || !strings.HasPrefix(got[0], "owner/5 ") {
-				t.Errorf("claims: %v", got)
+			if got := listed(t, openTestStorage(t, address), ownerDir); len(got) != 2 || !strings.HasPrefix(got[0], "owner/5 ") || !strings.HasPrefix(got[1], "owner/5.start ") {
+				t.Errorf("claims and records: %v", got)
 			}
 		})
 	}
@@ -136,7 +136,7 @@ func TestComeTogether(t *testing.T) {
 				group.Go(func() {
 					var err error
 					if stores[i], err = Open(t.Context(), address); err != nil {
-						t.Error(err)
+						wantTakenOver(t, "open", err)
 					}
 				})
 			}

@@ -43,7 +43,7 @@ func (p *Pending) Segment(vertex string, subtask int) (*Segment, error) {
 	if p.ended {
 		return nil, errAborted
 	}
-	file := segmentFile(vertex, subtask, p.store.owner.suffix())
+	file := segmentFile(vertex, subtask, runSuffix(p.store.owner.number()))
 	if p.segments[file] != nil {
 		return nil, fmt.Errorf("checkpoint %d: subtask %d of vertex %s has begun its segment twice", p.id, subtask, vertex)
 	}
@@ -53,6 +53,15 @@ func (p *Pending) Segment(vertex string, subtask int) (*Segment, error) {
 	}
 	p.segments[file] = s
 	return s, nil
+}
+
+// runSuffix makes the names of a run's segments differ from those of all other runs that may
+// write meanwhile.
+func runSuffix(number int64) string {
+	if number == 0 {
+		return ""
+	}
+	return "-run" + strconv.FormatInt(number, 10)
 }
 
 // segmentFile returns a name that is safe on any storage and differs for different
@@ -81,7 +90,7 @@ func (p *Pending) finished(s *Segment) {
 }
 
 // Complete publishes the checkpoint and returns where it is. m says what the coordinator
-// knows; number, kind, segments and sizes are filled in. All segments must be finished.
+// knows; number, kind, run, segments and sizes are filled in. All segments must be finished.
 // When it returns without an error, the checkpoint survives a crash of the machine.
 // If it fails, the checkpoint is aborted.
 func (p *Pending) Complete(m Manifest) (path string, err error) {
@@ -107,7 +116,7 @@ func (p *Pending) end() bool {
 
 // publish makes a checkpoint that has ended appear.
 func (p *Pending) publish(m *Manifest) error {
-	m.ID, m.Kind = p.id, p.kind
+	m.ID, m.Kind, m.Run = p.id, p.kind, p.store.owner.run()
 	if err := p.describe(m); err != nil {
 		return err
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Retain removes all but the newest n whole checkpoints, what dead runs left unfinished,
-// and the shared files that nothing refers to any more. It keeps savepoints, pending
+// Retain removes all but the newest n whole checkpoints, what dead runs left unfinished or
+// wrote too late, and the shared files that nothing refers to any more. It keeps savepoints, pending
 // checkpoints, those that are open, and damaged ones newer than the oldest it keeps.
 // n is at least 1.
 func (s *Store) Retain(n int) error {
@@ -15,6 +15,10 @@ func (s *Store) Retain(n int) error {
 		return fmt.Errorf("checkpoint: retaining %d checkpoints: there must be at least one", n)
 	}
 	infos, err := s.found()
+	if err != nil {
+		return err
+	}
+	record, err := s.noted()
 	if err != nil {
 		return err
 	}
@@ -28,6 +32,8 @@ func (s *Store) Retain(n int) error {
 		if keep {
 			c, err := load(s.storage, info.dir)
 			switch {
+			case c != nil && record.late(info.Path, info.dir, c.manifest) != nil:
+				keep = false
 			case err == nil:
 				whole++
 			case errors.Is(err, ErrUnfinished):

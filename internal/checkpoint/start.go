@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
+	"strings"
 )
 
 // Start is where the newest run that did not go on from the latest checkpoint began. Until
@@ -17,40 +19,209 @@ type Start struct {
 	From string `json:"from,omitempty"`
 }
 
+// record is what a run writes down when it comes. In a directory with a lock that is only
+// where it starts.
+type record struct {
+	Start
+	// Run names the run, and is empty in a directory with a lock, in records of earlier
+	// versions, and if there is none.
+	Run string `json:"run,omitempty"`
+	// Found has the checkpoints that counted when the run came: for each folder the run that
+	// wrote it.
+	Found map[string]string `json:"found,omitempty"`
+
+	// damage is what is wrong with the record of the run before.
+	damage error
+}
+
 const (
-	startName  = "start"
-	startLimit = 1 << 20
+	startName   = "start"
+	startSuffix = ".start"
+	startLimit  = 16 << 20
 )
 
-// Start returns what SetStart was given last, the zero Start if it never was.
-func (s *Store) Start() (start Start, err error) {
-	data, err := readFile(s.storage, startName, startLimit)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Start{}, nil
+// startFile returns the name of the record of a run.
+func startFile(number int64) string {
+	if number == 0 {
+		return startName
 	}
+	return ownerDir + "/" + strconv.FormatInt(number, 10) + startSuffix
+}
+
+// ErrLate is the error of a checkpoint whose run had been taken over before it appeared. That
+// run counts it as failed, and later ones have not gone on from it.
+var ErrLate = errors.New("it does not count")
+
+// late returns an error if a checkpoint does not count.
+func (r *record) late(path, dir string, m *Manifest) error {
+	if r.Run == "" || m.Run == "" || m.Run == r.Run {
+		return nil
+	}
+	if by, ok := r.Found[dir]; ok && by == m.Run {
+		return nil
+	}
+	return fmt.Errorf("checkpoint: %s: %w: it appeared when run %s, which wrote it, had been taken over, and run %s did not find it when it came; "+
+		"if it has been copied here, name it with ResumeFrom", path, ErrLate, m.Run, r.Run)
+}
+
+// arrive looks at what earlier runs have left and writes down what of it counts. Nothing may
+// depend on it before that has been written, and the storage was still this run's then.
+func (s *Store) arrive() error {
+	locked := s.owner.number() == 0
+	before, err := newestRecord(s.storage, locked)
 	if err != nil {
-		return Start{}, fmt.Errorf("checkpoint: %w", err)
+		return fmt.Errorf("checkpoint: %w", err)
 	}
-	if err := json.Unmarshal(data, &start); err != nil || start.After < 0 {
-		return Start{}, fmt.Errorf("checkpoint: %s, which says where the newest run began, is damaged (%w): remove it if the newest checkpoint in the directory is the one to go on from",
-			s.storage.path(startName), errors.Join(err, errors.New(string(data))))
+	s.record = before
+	infos, err := s.List()
+	if err != nil {
+		return err
 	}
-	return start, nil
+	found := map[string]string{}
+	for _, info := range infos {
+		if errors.Is(info.Err, errUnreachable) {
+			return info.Err // without its references, Retain would remove them
+		}
+		if info.Manifest == nil || errors.Is(info.Err, ErrLate) {
+			continue
+		}
+		found[info.dir] = info.Manifest.Run
+		if info.Kind == KindSavepoint {
+			continue // it has its own shared files
+		}
+		s.refs[info.dir] = info.Manifest.sharedRefs()
+		if info.Err == nil {
+			s.shared.know(s.refs[info.dir])
+		}
+	}
+	if locked {
+		return nil
+	}
+	s.record = record{Start: before.Start, Run: s.owner.run(), Found: found, damage: before.damage}
+	if before.damage != nil {
+		return nil // whoever starts here has to decide first
+	}
+	if err := s.write(s.record); err != nil {
+		return err
+	}
+	s.removeOlder(before)
+	return nil
+}
+
+// removeOlder removes the claims and records of earlier runs. What it leaves does no harm, and
+// the next run tries again.
+func (s *Store) removeOlder(before record) {
+	files, err := s.storage.list(ownerDir)
+	if err != nil {
+		return
+	}
+	var older []string
+	for _, f := range files {
+		if n := claimNumber(f.name); n > 0 && n < s.owner.number() {
+			older = append(older, f.name)
+		}
+	}
+	if before.Run == "" && before.Start != (Start{}) {
+		older = append(older, startName)
+	}
+	_ = s.storage.remove(older...)
+}
+
+// newestRecord returns the record that matters, an empty one if there is none. One that is
+// damaged has no content.
+func newestRecord(s storage, locked bool) (record, error) {
+	if locked {
+		if r, err := readRecord(s, 0); !errors.Is(err, fs.ErrNotExist) {
+			return r, err
+		}
+	}
+	for range claimAttempts {
+		files, err := s.list(ownerDir)
+		if err != nil {
+			return record{}, err
+		}
+		newest := int64(0)
+		for _, f := range files {
+			if strings.HasSuffix(f.name, startSuffix) {
+				newest = max(newest, claimNumber(f.name))
+			}
+		}
+		r, err := readRecord(s, newest)
+		switch {
+		case !errors.Is(err, fs.ErrNotExist):
+			return r, err
+		case newest == 0:
+			return record{}, nil
+		}
+		// A later run, which has a record of its own, has removed it.
+	}
+	return record{}, fmt.Errorf("%s: %d other runs came at the same time: give each job a directory of its own", s.path(""), claimAttempts)
+}
+
+func readRecord(s storage, number int64) (r record, err error) {
+	name := startFile(number)
+	data, err := readFile(s, name, startLimit)
+	if err != nil {
+		return record{}, err
+	}
+	if err := json.Unmarshal(data, &r); err != nil || r.After < 0 {
+		return record{damage: fmt.Errorf("checkpoint: %s, which says where the newest run began, is damaged (%w): remove it if the newest checkpoint in the directory is the one to go on from",
+			s.path(name), errors.Join(err, errors.New(string(data))))}, nil
+	}
+	return r, nil
+}
+
+// noted returns the record that says what counts: the run's own, and in a view the newest.
+func (s *Store) noted() (record, error) {
+	if s.owner == nil {
+		r, err := newestRecord(s.storage, false)
+		if err != nil {
+			err = fmt.Errorf("checkpoint: %w", err)
+		}
+		return r, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.record, nil
+}
+
+// Start returns where the newest run began when this one came, or what SetStart was given
+// since; the zero Start if none said so.
+func (s *Store) Start() (Start, error) {
+	r, err := s.noted()
+	return r.Start, errors.Join(err, r.damage)
 }
 
 // SetStart stores where a run begins. When it returns without an error, that survives a crash
-// of the machine.
+// of the machine, and the directory was still this run's.
 func (s *Store) SetStart(start Start) error {
-	if err := s.owner.check(); err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+	if err := s.CheckOwner(); err != nil {
+		return err
+	}
+	r, err := s.noted()
+	if err != nil {
+		return err
 	}
 	start.From = shown(start.From)
-	data, err := json.Marshal(start)
+	r.Start, r.damage = start, nil
+	if err := s.write(r); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.record = r
+	return nil
+}
+
+// write stores the record of this run.
+func (s *Store) write(r record) error {
+	name := startFile(s.owner.number())
+	data, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	if err := errors.Join(writeFile(s.storage, startName, append(data, '\n')), s.storage.sync("")); err != nil {
-		return fmt.Errorf("checkpoint: writing %s: %w", s.storage.path(startName), withFree(s.storage, err))
+	if err := errors.Join(writeFile(s.storage, name, append(data, '\n')), s.storage.sync("")); err != nil {
+		return fmt.Errorf("checkpoint: writing %s: %w", s.storage.path(name), withFree(s.storage, err))
 	}
-	return nil
+	return s.CheckOwner()
 }

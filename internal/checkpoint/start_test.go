@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -10,7 +11,7 @@ import (
 func TestStart(t *testing.T) {
 	for name, address := range addresses(t) {
 		t.Run(name, func(t *testing.T) {
-			s := openTest(t, address)
+			s := openAgain(t, address)
 			if got, err := s.Start(); err != nil || got != (Start{}) {
 				t.Errorf("at first it is %+v, %v", got, err)
 			}
@@ -26,11 +27,24 @@ func TestStart(t *testing.T) {
 			if next, err := s.NextID(); err != nil || next != 8 {
 				t.Errorf("the next number is %d, %v", next, err)
 			}
-			if err := writeFile(s.storage, startName, []byte(`{"after":`)); err != nil {
+			for range 2 { // the next run is asked before it writes anything down, too
+				file := startFile(s.owner.number())
+				if err := errors.Join(s.Close(), writeFile(openTestStorage(t, address), file, []byte(`{"after":`))); err != nil {
+					t.Fatal(err)
+				}
+				s = openAgain(t, address)
+				if _, err := s.Start(); err == nil || !strings.Contains(err.Error(), s.storage.path(file)) {
+					t.Errorf("damaged: %v", err)
+				}
+			}
+			if err := s.SetStart(want); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.Start(); err == nil || !strings.Contains(err.Error(), s.storage.path(startName)) {
-				t.Errorf("damaged: %v", err)
+			if got, err := s.Start(); err != nil || got != want {
+				t.Errorf("got %+v, %v, want %+v", got, err, want)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
 			}
 		})
 	}

@@ -23,7 +23,9 @@ type Store struct {
 	// compress is for all segments.
 	compress compressor
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// record is what this run has written down, and there is none in a view.
+	record  record
 	pending map[*Pending]bool
 	// inUse counts the checkpoints that are open to be restored from, by folder.
 	inUse map[string]int
@@ -51,21 +53,8 @@ func openStore(ctx context.Context, backing storage) (*Store, error) {
 	if s.owner, err = backing.lock(); err != nil {
 		return nil, errors.Join(fmt.Errorf("checkpoint: %w", err), backing.close())
 	}
-	infos, err := s.List()
-	if err != nil {
+	if err := s.arrive(); err != nil {
 		return nil, errors.Join(err, s.Close())
-	}
-	for _, info := range infos {
-		if errors.Is(info.Err, errUnreachable) {
-			return nil, errors.Join(info.Err, s.Close()) // without its references, Retain would remove them
-		}
-		if info.Manifest == nil || info.Kind == KindSavepoint {
-			continue // a savepoint has its own
-		}
-		s.refs[info.dir] = info.Manifest.sharedRefs()
-		if info.Err == nil {
-			s.shared.know(s.refs[info.dir])
-		}
 	}
 	return s, nil
 }
@@ -151,8 +140,9 @@ func (s *Store) clear(dir string) error {
 	r, err := s.storage.open(dir + "/" + manifestName)
 	switch {
 	case err == nil:
-		err := fmt.Errorf("%s is there already: a new checkpoint needs a number that was not used", s.storage.path(dir))
-		return errors.Join(cmp.Or(s.owner.check(), err), r.Close())
+		if err := errors.Join(r.Close(), s.free(dir)); err != nil {
+			return cmp.Or(s.owner.check(), err)
+		}
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -165,6 +155,18 @@ func (s *Store) clear(dir string) error {
 	}
 	s.mu.Unlock()
 	return s.removeDir(s.storage, dir)
+}
+
+// free returns an error unless the checkpoint of that name does not count.
+func (s *Store) free(dir string) error {
+	record, err := s.noted()
+	if err != nil {
+		return err
+	}
+	if m, err := loadManifest(s.storage, dir); err == nil && record.late(s.storage.path(dir), dir, m) != nil {
+		return nil
+	}
+	return fmt.Errorf("%s is there already: a new checkpoint needs a number that was not used", s.storage.path(dir))
 }
 
 // completed takes note of what a checkpoint refers to, and no longer of what it is
@@ -195,7 +197,7 @@ type Info struct {
 	Kind Kind
 	// Manifest is nil if it cannot be read.
 	Manifest *Manifest
-	// Err says what is wrong with the checkpoint: ErrUnfinished, or damage.
+	// Err says what is wrong with the checkpoint: ErrUnfinished, ErrLate, or damage.
 	Err error
 
 	dir string
@@ -206,7 +208,7 @@ type Info struct {
 var ErrUnfinished = errors.New("it was not completed")
 
 // List returns the checkpoints and savepoints in the directory, the newest first, also
-// damaged ones and those that were never completed, except for pending ones of this
+// damaged and late ones and those that were never completed, except for pending ones of this
 // process. It looks at manifests, and whether the files are there and whole from the
 // outside, as Latest does.
 func (s *Store) List() ([]Info, error) {
@@ -214,12 +216,17 @@ func (s *Store) List() ([]Info, error) {
 	if err != nil {
 		return nil, err
 	}
+	record, err := s.noted()
+	if err != nil {
+		return nil, err
+	}
 	for i := range infos {
-		c, err := load(s.storage, infos[i].dir)
-		if c != nil {
-			infos[i].Manifest = c.manifest
+		info := &infos[i]
+		var c *Checkpoint
+		if c, info.Err = load(s.storage, info.dir); c != nil {
+			info.Manifest = c.manifest
+			info.Err = cmp.Or(record.late(info.Path, info.dir, c.manifest), info.Err)
 		}
-		infos[i].Err = err
 	}
 	return infos, nil
 }
@@ -284,8 +291,8 @@ func (s *Store) NextID() (int64, error) {
 	return next, nil
 }
 
-// Latest returns the newest checkpoint or savepoint with a number above after that is
-// whole, nil if there is none, and those newer ones that are not, with the reasons. Every
+// Latest returns the newest checkpoint or savepoint with a number above after that counts and
+// is whole, nil if there is none, and those newer ones that do not, with the reasons. Every
 // byte is looked at: an operator that found damage half-way could only fail the job. The
 // caller closes it; until then it is not removed. A checkpoint that cannot be reached is an
 // error, not skipped.
@@ -294,11 +301,15 @@ func (s *Store) Latest(after int64) (latest *Checkpoint, skipped []Info, err err
 	if err != nil {
 		return nil, nil, err
 	}
+	record, err := s.noted()
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, info := range infos {
 		if info.ID <= after {
 			break
 		}
-		c, err := s.loadWhole(info.dir)
+		c, err := s.loadWhole(info.dir, &record)
 		if err == nil {
 			return c, skipped, nil
 		}
@@ -311,8 +322,8 @@ func (s *Store) Latest(after int64) (latest *Checkpoint, skipped []Info, err err
 	return nil, skipped, nil
 }
 
-func (s *Store) loadWhole(dir string) (*Checkpoint, error) {
-	c, err := s.load(dir)
+func (s *Store) loadWhole(dir string, record *record) (*Checkpoint, error) {
+	c, err := s.load(dir, record)
 	if err != nil {
 		return nil, err
 	}
@@ -326,18 +337,19 @@ func (s *Store) loadWhole(dir string) (*Checkpoint, error) {
 func (s *Store) Load(address string) (*Checkpoint, error) {
 	name := strings.TrimSuffix(address, "/"+manifestName)
 	if _, _, ok := parseDir(name); ok {
-		return s.load(name)
+		return s.load(name, nil)
 	}
 	if rest, ok := strings.CutPrefix(name, s.storage.path("")); ok {
 		if dir := path.Clean(strings.Trim(rest, "/")); dir != "." && !strings.Contains(dir, "/") {
-			return s.load(dir)
+			return s.load(dir, nil)
 		}
 	}
 	return Load(s.ctx, address)
 }
 
-// load opens one of the store's own and holds it against removal.
-func (s *Store) load(dir string) (*Checkpoint, error) {
+// load opens one of the store's own and holds it against removal. With a record it is an error
+// if the checkpoint does not count.
+func (s *Store) load(dir string, record *record) (*Checkpoint, error) {
 	s.mu.Lock()
 	s.inUse[dir]++
 	s.mu.Unlock()
@@ -348,6 +360,9 @@ func (s *Store) load(dir string) (*Checkpoint, error) {
 		return nil
 	}
 	c, err := load(s.storage, dir)
+	if c != nil && record != nil {
+		err = cmp.Or(record.late(c.Path(), dir, c.manifest), err)
+	}
 	if err != nil {
 		return nil, errors.Join(err, free())
 	}

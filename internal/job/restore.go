@@ -25,8 +25,8 @@ type restored struct {
 }
 
 // restore returns what the next run starts from: the newest checkpoint of this job that
-// is whole, and before there is one what the options say. Damaged ones on the way are
-// logged.
+// is whole, and before there is one what the options say. Damaged and late ones on
+// the way are logged.
 func (c *checkpoints) restore() (*restored, error) {
 	if err := c.store.CheckOwner(); err != nil {
 		return nil, fmt.Errorf("checkpoints: %w", err) // the latest would be another run's
@@ -55,14 +55,7 @@ func (c *checkpoints) choose() (*checkpoint.Checkpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("checkpoints: %w", err)
 	}
-	damaged := 0
-	for _, info := range skipped {
-		if errors.Is(info.Err, checkpoint.ErrUnfinished) {
-			continue
-		}
-		damaged++
-		c.job.log.Error("a checkpoint is damaged, the one before is used", "checkpoint", info.ID, "path", info.Path, "error", info.Err)
-	}
+	damaged := c.logSkipped(skipped)
 	switch {
 	case cp != nil:
 		return cp, nil
@@ -83,6 +76,22 @@ func (c *checkpoints) choose() (*checkpoint.Checkpoint, error) {
 		c.job.log.Info("starting without state: the newest run was started fresh and has completed no checkpoint", "store", c.store.Path(), "after", c.start.After)
 	}
 	return nil, nil
+}
+
+// logSkipped names the checkpoints that are not gone on from, and returns how many of them are
+// damaged.
+func (c *checkpoints) logSkipped(skipped []checkpoint.Info) (damaged int) {
+	for _, info := range skipped {
+		switch {
+		case errors.Is(info.Err, checkpoint.ErrUnfinished):
+		case errors.Is(info.Err, checkpoint.ErrLate):
+			c.job.log.Warn("a checkpoint is ignored", "checkpoint", info.ID, "path", info.Path, "error", info.Err)
+		default:
+			damaged++
+			c.job.log.Error("a checkpoint is damaged, the one before is used", "checkpoint", info.ID, "path", info.Path, "error", info.Err)
+		}
+	}
+	return damaged
 }
 
 // load opens the checkpoint that the author named, and looks at every byte of it.
