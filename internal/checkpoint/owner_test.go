@@ -263,6 +263,41 @@ func TestTakenOverAtAnyTime(t *testing.T) {
 	}
 }
 
+// deaf is a storage that is sent a manifest, and whose next answer does not arrive.
+type deaf struct {
+	storage
+	sent bool
+}
+
+func (d *deaf) publish(name string, data []byte) error {
+	d.sent = strings.HasSuffix(name, manifestName)
+	return d.storage.publish(name, data)
+}
+
+func (d *deaf) list(dir string) ([]fileInfo, error) {
+	if d.sent {
+		d.sent = false
+		return nil, errUnreachable
+	}
+	return d.storage.list(dir)
+}
+
+func (d *deaf) lock() (owner, error) { return takeOver(d) }
+
+// TestMayHaveBeenPublished: a checkpoint that counts as failed, because it is not known whether
+// another run had come before it was published, stays, because such a run may go on from it.
+func TestMayHaveBeenPublished(t *testing.T) {
+	backing := openMem(fmt.Sprint(t.Name(), rand.Uint64()), "")
+	s := openOn(t, &deaf{storage: backing})
+	if _, err := take(s, 1, KindCheckpoint, ""); !errors.Is(err, errUnreachable) {
+		t.Fatal(err)
+	}
+	latest, _, err := s.Latest(0)
+	checkWhole(t, 1, KindCheckpoint)(latest, err)
+	latest, _, err = openOn(t, backing).Latest(0)
+	checkWhole(t, 1, KindCheckpoint)(latest, err)
+}
+
 func openOn(t *testing.T, s storage) *Store {
 	t.Helper()
 	store, err := openStore(t.Context(), s)

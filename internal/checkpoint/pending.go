@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"slices"
 	"strconv"
@@ -33,6 +34,9 @@ type Pending struct {
 	refs     map[string]SharedRef
 	// ended says that nothing is added any more: Complete has begun, or Abort.
 	ended bool
+	// sent says that the manifest has been sent to a storage where another run may find it: it
+	// may be there although that has failed. It belongs to Complete.
+	sent bool
 }
 
 // Segment begins the segment of a subtask, of which there is one for each vertex and
@@ -92,14 +96,20 @@ func (p *Pending) finished(s *Segment) {
 // Complete publishes the checkpoint and returns where it is. m says what the coordinator
 // knows; number, kind, run, segments and sizes are filled in. All segments must be finished.
 // When it returns without an error, the checkpoint survives a crash of the machine.
-// If it fails, the checkpoint is aborted.
+// If it fails, the checkpoint is aborted, and nothing is left of it; but where another run may
+// take over, one that may have been published stays, because that run may have found it.
 func (p *Pending) Complete(m Manifest) (path string, err error) {
 	where := p.storage.path(p.dir)
 	if !p.end() {
 		return "", fmt.Errorf("checkpoint %d in %s: %w", p.id, where, errAborted)
 	}
 	if err := p.publish(&m); err != nil {
-		return "", errors.Join(fmt.Errorf("checkpoint %d in %s: %w", p.id, where, withFree(p.storage, err)), p.discard())
+		err = fmt.Errorf("checkpoint %d in %s: %w", p.id, where, withFree(p.storage, err))
+		if p.sent {
+			p.store.forget(p)
+			return "", err
+		}
+		return "", errors.Join(err, p.discard())
 	}
 	p.store.completed(p, &m)
 	return where, nil
@@ -139,7 +149,9 @@ func (p *Pending) publish(m *Manifest) error {
 	if err := p.store.owner.check(); err != nil {
 		return err
 	}
-	if err := p.storage.publish(p.dir+"/"+manifestName, data); err != nil {
+	err = p.storage.publish(p.dir+"/"+manifestName, data)
+	p.sent = p.store.owner.number() > 0 && p.storage == p.store.storage && !errors.Is(err, fs.ErrExist)
+	if err != nil {
 		return cmp.Or(p.store.owner.check(), err) // another run's may be there
 	}
 	if err := p.storage.sync(p.dir); err != nil {
