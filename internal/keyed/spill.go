@@ -1,6 +1,7 @@
 package keyed
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,6 +19,8 @@ type Budget struct {
 	Bytes int64
 	// Dir is the directory for what is spilled, the system's for temporary files if empty.
 	Dir string
+	// Context ends when the subtask is to end, which does not wait for a stuck disk then.
+	Context context.Context
 	// Logger is told when a state begins to spill.
 	Logger *slog.Logger
 	// Numbers are kept up to date.
@@ -121,7 +124,7 @@ func (o *overflow) open() (err error) {
 	if o.store != nil {
 		return nil
 	}
-	if o.store, err = spill.Open(spill.Options{Dir: o.Dir, Logger: o.Logger}); err != nil {
+	if o.store, err = spill.Open(spill.Options{Dir: o.Dir, Logger: o.Logger, Context: o.Context}); err != nil {
 		return err
 	}
 	o.batch = o.store.NewBatch()

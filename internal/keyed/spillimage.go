@@ -139,7 +139,7 @@ func (m *diskImage) write(ctx context.Context, w snapshot.Writer, image *spill.I
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		open := func() (io.ReadCloser, error) { return openUntil(ctx, f.Open) }
+		open := func() (io.ReadCloser, error) { return f.OpenUntil(ctx) }
 		if f.IsTable() {
 			m.Tables = append(m.Tables, diskTable{f.Name, f.Size})
 			err = w.Share(m.shared(f.Name), f.Size, open)
@@ -167,31 +167,11 @@ func readAll(open func() (io.ReadCloser, error)) ([]byte, error) {
 	return content, errors.Join(err, r.Close())
 }
 
-// openUntil opens a file that cannot be read any more when ctx has ended.
-func openUntil(ctx context.Context, open func() (io.ReadCloser, error)) (io.ReadCloser, error) {
-	r, err := open()
-	if err != nil {
-		return nil, err
-	}
-	return &readerUntil{ctx, r}, nil
-}
-
-type readerUntil struct {
-	ctx context.Context
-	io.ReadCloser
-}
-
-func (r *readerUntil) Read(p []byte) (int, error) {
-	if err := context.Cause(r.ctx); err != nil {
-		return 0, err
-	}
-	return r.ReadCloser.Read(p)
-}
-
 // RestoreSpilled takes up what was on disk of the states that have been opened. It comes after
 // all of them have been. For one subtask after the other that had something of its key groups,
-// it fetches the files into a temporary directory, reads them there, and removes them.
-func (b *Backend[K]) RestoreSpilled() error {
+// it fetches the files into a temporary directory, reads them there, and removes them. It ends
+// soon after ctx.
+func (b *Backend[K]) RestoreSpilled(ctx context.Context) error {
 	from := b.storage.Restored
 	if from == nil || len(b.states) == 0 {
 		return nil
@@ -223,7 +203,7 @@ func (b *Backend[K]) RestoreSpilled() error {
 		if m.FirstGroup > b.storage.Groups.Last || m.LastGroup < b.storage.Groups.First {
 			continue
 		}
-		if err := b.restoreImage(&m); err != nil {
+		if err := b.restoreImage(ctx, &m); err != nil {
 			return fmt.Errorf("what was on disk of key groups %d to %d cannot be restored: %w", m.FirstGroup, m.LastGroup, err)
 		}
 	}
@@ -231,12 +211,12 @@ func (b *Backend[K]) RestoreSpilled() error {
 }
 
 // restoreImage takes up the cells in the store of one subtask.
-func (b *Backend[K]) restoreImage(m *diskImage) (err error) {
+func (b *Backend[K]) restoreImage(ctx context.Context, m *diskImage) (err error) {
 	var o spill.Options
 	if b.overflow != nil {
 		o = spill.Options{Dir: b.overflow.Dir, Logger: b.overflow.Logger}
 	}
-	from, err := spill.OpenImage(o, m.files(b.storage.Restored))
+	from, err := spill.OpenImage(ctx, o, m.files(b.storage.Restored))
 	if err != nil {
 		return err
 	}
@@ -254,7 +234,7 @@ func (b *Backend[K]) restoreImage(m *diskImage) (err error) {
 		if livesAt != math.MinInt64 { // a time at which the TTL of today says the same
 			livesAt += newExpiry(opened.ttl).afterMillis
 		}
-		if err := opened.state.restoreDisk(&diskPart{part.Part(), from, stored.Number, b.storage.Groups}, livesAt); err != nil {
+		if err := opened.state.restoreDisk(&diskPart{ctx, part.Part(), from, stored.Number, b.storage.Groups}, livesAt); err != nil {
 			return fmt.Errorf("state %q: %w", stored.Name, err)
 		}
 	}
@@ -279,6 +259,7 @@ func (m *diskImage) files(from snapshot.Reader) []spill.File {
 
 // diskPart gives the cells of a state in a store as the entries of its part.
 type diskPart struct {
+	ctx    context.Context
 	part   snapshot.Part
 	from   *spill.Restored
 	number int
@@ -295,6 +276,9 @@ func (p *diskPart) Entries() iter.Seq2[snapshot.Entry, error] {
 		first := binary.BigEndian.AppendUint16(slices.Clone(prefix), uint16(p.groups.First))
 		var entry []byte
 		for e, err := range p.from.From(prefix, first) {
+			if err == nil && p.ctx.Err() != nil {
+				err = context.Cause(p.ctx)
+			}
 			if err != nil {
 				yield(snapshot.Entry{}, err)
 				return

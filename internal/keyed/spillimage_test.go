@@ -1,8 +1,10 @@
 package keyed
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"strings"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/lowwater/lowwater/internal/snapshot"
 	"github.com/lowwater/lowwater/internal/snapshot/snapshottest"
+	"github.com/lowwater/lowwater/internal/spill"
 	"github.com/lowwater/lowwater/state"
 )
 
@@ -48,7 +51,7 @@ func openRestored(t testing.TB, from snapshot.Reader, subtask, parallelism int, 
 	})
 	b.SetTime(at)
 	s := openAllIn(t, b, ttl)
-	return s, b.RestoreSpilled()
+	return s, b.RestoreSpilled(t.Context())
 }
 
 // restoredContents returns what a number of subtasks have of a snapshot, and checks that
@@ -210,7 +213,7 @@ func TestRestoreStateOnDiskOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := to.RestoreSpilled(); err != nil {
+		if err := to.RestoreSpilled(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		n := 0
@@ -243,9 +246,68 @@ func TestRestoreFromDamagedFiles(t *testing.T) {
 		if _, err := to.Value(state.Value[int]("count")); err != nil {
 			t.Fatal(err)
 		}
-		if err := to.RestoreSpilled(); err == nil || !strings.Contains(err.Error(), ".sst") || !strings.Contains(err.Error(), "key groups 0 to 127") {
+		if err := to.RestoreSpilled(t.Context()); err == nil || !strings.Contains(err.Error(), ".sst") || !strings.Contains(err.Error(), "key groups 0 to 127") {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// cancelledBy is a reader with a context that ends when a shared file is opened.
+type cancelledBy struct {
+	snapshot.Reader
+	cancel func()
+}
+
+func (c *cancelledBy) Shared(name string) (io.ReadCloser, error) {
+	c.cancel()
+	return c.Reader.Shared(name)
+}
+
+// A restore ends with its context, while it fetches files and while it reads them.
+func TestRestoreIsCancelled(t *testing.T) {
+	b, _, _ := counters(t, 1000)
+	taken := takeIncremental(t, &snapshottest.Files{}, b)
+	if err := taken.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	to := NewBackend[string]()
+	storeIn(t, to, &cancelledBy{readerOf(t, taken), cancel})
+	if _, err := to.Value(state.Value[int]("count")); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.RestoreSpilled(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("while it fetches: %v", err)
+	}
+
+	image, err := b.overflow.store.Image()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := image.Take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	files, err := image.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := spill.OpenImage(t.Context(), spill.Options{Dir: t.TempDir()}, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	read := 0
+	for _, err = range (&diskPart{ctx, snapshot.Part{}, from, b.states[0].diskNumber(), b.storage.Groups}).Entries() {
+		if read++; read == 10 {
+			cancel()
+		}
+	}
+	if read != 11 || !errors.Is(err, context.Canceled) {
+		t.Errorf("while it reads: after %d entries %v", read, err)
+	}
+	if err := errors.Join(from.Close(), image.Close()); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -285,7 +347,7 @@ func TestRestoreExpiredOnDisk(t *testing.T) {
 		to.SetTime(1000)
 		storeIn(t, to, readerOf(t, taken))
 		declare(to, after)
-		if err := to.RestoreSpilled(); err != nil {
+		if err := to.RestoreSpilled(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if n := to.states[0].len(); n != 500 {

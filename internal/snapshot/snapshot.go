@@ -92,7 +92,7 @@ type Reader interface {
 	// and marks them as claimed.
 	Parts(prefix string) iter.Seq[PartReader]
 	// Shared opens a file that a subtask has shared. Reading ends with an error that names
-	// it instead of io.EOF if the content is not what it was.
+	// it instead of io.EOF if the content is not what it was. It is safe for concurrent use.
 	Shared(name string) (io.ReadCloser, error)
 }
 

@@ -68,10 +68,10 @@ func (s *Store) catchUp() error {
 }
 
 // release sees that nothing is held back: the image is taken now if it is not over. What went
-// wrong with it is for who waits for the image.
+// wrong with it is for who waits for the image, also that the store's goroutine is to end.
 func (s *Store) release() error {
 	if s.image != nil {
-		_ = s.image.Take(context.Background())
+		_ = s.image.Take(s.ctx)
 	}
 	return s.catchUp()
 }
@@ -165,6 +165,27 @@ type File struct {
 // IsTable reports whether the file holds entries, and so never changes: in all images of a
 // store, a table of that name is the same.
 func (f *File) IsTable() bool { return filepath.Ext(f.Name) == ".sst" }
+
+// OpenUntil opens the file. It cannot be read any more when ctx has ended.
+func (f *File) OpenUntil(ctx context.Context) (io.ReadCloser, error) {
+	r, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	return &readerUntil{ctx, r}, nil
+}
+
+type readerUntil struct {
+	ctx context.Context
+	io.ReadCloser
+}
+
+func (r *readerUntil) Read(p []byte) (int, error) {
+	if err := context.Cause(r.ctx); err != nil {
+		return 0, err
+	}
+	return r.ReadCloser.Read(p)
+}
 
 // Files returns the files of an image that has been taken. They are there until Close.
 func (i *Image) Files() ([]File, error) {

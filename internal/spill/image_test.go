@@ -69,7 +69,7 @@ func contents(t rapid.TB, i *Image, dir string) (all map[string]string, tables [
 			tables = append(tables, f.Name)
 		}
 	}
-	r, err := OpenImage(Options{Dir: dir}, files)
+	r, err := OpenImage(context.Background(), Options{Dir: dir}, files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +325,7 @@ func TestOpenImageFails(t *testing.T) {
 		{File{"../000001.sst", 1, text("x")}, "impossible"},
 		{File{"000001.sst", 1, text("x")}, "no store"},
 	} {
-		_, err := OpenImage(Options{Dir: dir}, []File{tt.file})
+		_, err := OpenImage(context.Background(), Options{Dir: dir}, []File{tt.file})
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("error %v lacks %q", err, tt.want)
 		}

@@ -1,12 +1,15 @@
 package spill
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -17,18 +20,20 @@ type Restored struct {
 	db *pebble.DB
 }
 
-// OpenImage copies the files of an image into a temporary directory and opens them. The caller
-// closes it. Other fields of the options than for a store do not matter.
-func OpenImage(o Options, files []File) (*Restored, error) {
+// fetchers is how many files of an image are copied at a time: they may come from far away.
+const fetchers = 4
+
+// OpenImage copies the files of an image into a temporary directory, a few at a time, and opens
+// them. The caller closes it. The first error ends it, as does ctx, when what is being read at
+// that moment has been. Other fields of the options than for a store do not matter.
+func OpenImage(ctx context.Context, o Options, files []File) (*Restored, error) {
 	place, err := newPlace(&o)
 	if err != nil {
 		return nil, err
 	}
 	r := &Restored{place: place}
-	for i := range files {
-		if err := r.copy(&files[i]); err != nil {
-			return nil, errors.Join(err, r.place.close())
-		}
+	if err := r.fetch(ctx, files); err != nil {
+		return nil, errors.Join(err, r.place.close())
 	}
 	options := o.pebble(&r.place)
 	options.ReadOnly, options.ErrorIfNotExists = true, true
@@ -38,13 +43,37 @@ func OpenImage(o Options, files []File) (*Restored, error) {
 	return r, nil
 }
 
+// fetch copies files into the directory, and returns when nothing is being read or written
+// any more.
+func (r *Restored) fetch(ctx context.Context, files []File) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var taken atomic.Int64
+	var group sync.WaitGroup
+	for range min(fetchers, len(files)) {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				i := int(taken.Add(1)) - 1
+				if i >= len(files) {
+					return
+				}
+				if err := r.copy(ctx, &files[i]); err != nil {
+					fail(err) // the first one counts
+				}
+			}
+		})
+	}
+	group.Wait()
+	return context.Cause(ctx)
+}
+
 // copy copies one file into the directory. Errors of what it is read from are returned as they
 // are.
-func (r *Restored) copy(f *File) (err error) {
+func (r *Restored) copy(ctx context.Context, f *File) (err error) {
 	if filepath.Base(f.Name) != f.Name {
 		return fmt.Errorf("the name %q of a file of the snapshot is impossible", f.Name)
 	}
-	from, err := f.Open()
+	from, err := f.OpenUntil(ctx)
 	if err != nil {
 		return err
 	}

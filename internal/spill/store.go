@@ -9,6 +9,7 @@
 package spill
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -43,8 +44,9 @@ const (
 // others.
 type Store struct {
 	place
-	id string
-	db *pebble.DB
+	id  string
+	db  *pebble.DB
+	ctx context.Context
 
 	// What follows is the goroutine's: how much it has written, the image that is being taken,
 	// what is held back meanwhile, and how many images there have been.
@@ -65,6 +67,9 @@ type Options struct {
 	// files if it is empty.
 	Dir    string
 	Logger *slog.Logger
+	// Context ends when the store's goroutine is to end: then it does not wait until an image
+	// has been taken on a disk that is slow or stuck. Without one it waits.
+	Context context.Context
 	// FS is the file system, nil for the machine's.
 	FS vfs.FS
 	// Runs says that entries are written many at a time and sorted, read in their order and
@@ -78,7 +83,10 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{place: place, id: newID(), users: 1}
+	s := &Store{place: place, id: newID(), ctx: o.Context, users: 1}
+	if s.ctx == nil {
+		s.ctx = context.Background()
+	}
 	options := o.pebble(&place)
 	s.throttle = o.throttle(options)
 	if s.db, err = pebble.Open(place.dir, options); err != nil {

@@ -52,7 +52,7 @@ func (c *core[K, R]) open(rt *operator.Runtime, out operator.Output) error {
 		MaxParallelism: rt.MaxParallelism, Groups: keyed.RangeOf(rt.Subtask, rt.Parallelism, rt.MaxParallelism),
 	})
 	if err == nil && rt.StateMemory > 0 {
-		x.backend.Limit(keyed.Budget{Bytes: rt.StateMemory, Dir: rt.StateDir, Logger: rt.Logger, Numbers: &rt.Metrics.State})
+		x.backend.Limit(keyed.Budget{Bytes: rt.StateMemory, Dir: rt.StateDir, Context: rt.Context, Logger: rt.Logger, Numbers: &rt.Metrics.State})
 	}
 	return err
 }
@@ -65,7 +65,7 @@ func (c *core[K, R]) opened(err error) error {
 	if err != nil {
 		return err
 	}
-	if err := c.context.backend.RestoreSpilled(); err != nil {
+	if err := c.context.backend.RestoreSpilled(c.rt.Context); err != nil {
 		return err
 	}
 	if err := restoreTimers(c.rt.Restored, c.context.backend.Keys(), c.context.timers); err != nil {
