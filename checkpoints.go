@@ -161,7 +161,8 @@ func AlignedCheckpointTimeout(d time.Duration) CheckpointOption {
 // ResumeLatest has the job go on from the newest checkpoint in the store that is whole,
 // and start anew if the store is empty. Damaged ones are logged; if all are, the start
 // fails. If the newest run was told StartFresh or ResumeFrom and ended before its first
-// checkpoint, it starts as that one did. ResumeLatest, ResumeFrom and StartFresh exclude each other.
+// checkpoint, it starts as that one did; if it was stopped with a savepoint in another
+// store, from that. ResumeLatest, ResumeFrom and StartFresh exclude each other.
 func ResumeLatest() CheckpointOption {
 	return func(o *job.CheckpointOptions) error {
 		o.Restore.Latest = true
@@ -259,20 +260,25 @@ func (e *Environment) checkCheckpoints() error {
 	return errors.Join(errs...)
 }
 
-// Checkpoint takes a checkpoint now and returns its path when it has completed. It fails if
+// Checkpoint takes a checkpoint now and returns its path when it has completed; output of
+// exactly-once sinks becomes visible with it as with any other. It fails if
 // the job takes no checkpoints (WithCheckpoints), is between two runs or has ended, or if
 // the checkpoint fails. When ctx ends Checkpoint returns, but the checkpoint goes on.
 func (j *Job) Checkpoint(ctx context.Context) (path string, err error) { return j.job.Checkpoint(ctx) }
 
 // Savepoint takes a savepoint into the directory at url, "" for the job's own store, and
 // returns its path; see Checkpoint for errors. A savepoint that fails does not harm the
-// job. Savepoints are never removed; ResumeFrom goes on from them.
+// job. Savepoints are never removed; ResumeFrom goes on from them. They make no output of
+// exactly-once sinks visible, as in Flink: the next checkpoint does, or the run that is
+// resumed from them. A restart goes on from one only if it is in the job's own store and
+// newer than all checkpoints.
 func (j *Job) Savepoint(ctx context.Context, url string) (path string, err error) {
 	return j.job.Savepoint(ctx, url)
 }
 
 // StopWithSavepoint stops the job gracefully with a savepoint as its last checkpoint, and
-// returns its path; url is as for Savepoint. The job may take a moment more to end: see
+// returns its path; url is as for Savepoint. It makes visible what it covers, and is what
+// ResumeLatest goes on from, also if it is in another store than the job's own. The job may take a moment more to end: see
 // Wait. With drain the input ends first: the final watermark fires all open windows and
 // event-time timers, so that the savepoint is of use only if the input is not gone on with
 // (spec watermarks 8.3).

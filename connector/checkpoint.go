@@ -30,7 +30,7 @@ type SplitSnapshotter interface {
 type CheckpointListener interface {
 	// SnapshotTaken is called by the subtask's goroutine when SnapshotSplits has been
 	// called for a checkpoint, CheckpointCompleted when that one or a later one is
-	// stored. Neither blocks.
+	// stored; of savepoints only one that ends the job counts. Neither blocks.
 	SnapshotTaken(checkpoint int64)
 	CheckpointCompleted(checkpoint int64)
 }

@@ -96,7 +96,8 @@ func (e *lostTransaction) Unwrap() error { return e.cause }
 func (e *lostTransaction) Error() string {
 	return fmt.Sprintf("kafka sink: %s, cannot be committed any more: %v. The coordinator has it as %s. "+
 		"Either it was aborted, and its records are lost to readers of committed records: because more than TransactionTimeout passed "+
-		"between its first record and now (raise it, and transaction.max.timeout.ms of the brokers), or because another job uses the same TransactionalIDPrefix. "+
+		"between its first record and now (raise it, and transaction.max.timeout.ms of the brokers), because another job uses the same TransactionalIDPrefix, "+
+		"or because the job was restored from a savepoint, after which it had gone back to an older checkpoint and written the records again. "+
 		"Or it was committed long ago, and the job was restored from a checkpoint that is not its latest. "+
 		"To go on without it, set IgnoreLostTransactions", e.preparedTransaction, e.cause, e.now)
 }

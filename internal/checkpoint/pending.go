@@ -26,6 +26,8 @@ type Pending struct {
 	kind    Kind
 	dir     string
 	shared  *sharedFiles
+	// target is the address that a savepoint was given, empty for the store's own.
+	target string
 
 	// mu is never held while something is read or written.
 	mu       sync.Mutex
@@ -113,6 +115,16 @@ func (p *Pending) Complete(m Manifest) (path string, err error) {
 	}
 	p.store.completed(p, &m)
 	return where, nil
+}
+
+// Address returns where the checkpoint is to be, as Load takes it: Complete's path with the
+// options of the URL.
+func (p *Pending) Address() string {
+	root, query, hasQuery := strings.Cut(p.target, "?")
+	if !hasQuery || !strings.Contains(root, "://") {
+		return p.storage.path(p.dir)
+	}
+	return strings.TrimRight(root, "/") + "/" + p.dir + "?" + query
 }
 
 // end ends the checkpoint for all but the caller, and reports whether it had not ended.

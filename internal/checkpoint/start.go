@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// Start is where the newest run that did not go on from the latest checkpoint began. Until
-// it has a checkpoint of its own, the latest in the directory is not one of its.
+// Start is where the newest run that did not go on from the latest checkpoint began, or the
+// savepoint that it ended with or went on from since. Until there is a checkpoint after that,
+// the latest in the directory is not the one to go on from.
 type Start struct {
-	// After is the number of the last checkpoint of the runs before.
+	// After is the number of the last checkpoint before.
 	After int64 `json:"after"`
-	// From is the checkpoint or savepoint that it went on from, empty if none. The options
+	// From is the checkpoint or savepoint to go on from, empty if none. The options
 	// of a URL, which may hold secrets, are left out.
 	From string `json:"from,omitempty"`
 }

@@ -118,7 +118,7 @@ func (s *Store) Begin(id int64, kind Kind, target string) (*Pending, error) {
 		segments: map[string]*Segment{}, done: map[string]bool{}, refs: map[string]SharedRef{},
 	}
 	if kind == KindSavepoint {
-		p.dir = savepointDir(id)
+		p.dir, p.target = savepointDir(id), target
 		if target != "" {
 			var err error
 			if p.storage, err = openStorage(s.ctx, target, true); err != nil {

@@ -151,10 +151,24 @@ func (c *coordinator) publishIfDone(a *attempt) {
 			c.abort(a)
 			return
 		}
-		var err error
-		a.path, err = a.store.Complete(manifest)
-		c.tell(published{a, err})
+		c.tell(published{a, c.publish(a, manifest)})
 	})
+}
+
+// publish makes a checkpoint complete. If the run ends with it, and the store would not
+// find it as its latest, it is noted as what to go on from before anything is committed.
+func (c *coordinator) publish(a *attempt, manifest checkpoint.Manifest) error {
+	path, err := a.store.Complete(manifest)
+	if err != nil {
+		return err
+	}
+	if q := a.request; q.ends() && q.target != "" {
+		if err := c.job.moveStart(checkpoint.Start{After: manifest.ID, From: a.store.Address()}); err != nil {
+			return fmt.Errorf("savepoint %s is stored, but not that it is what to go on from: %w", path, err)
+		}
+	}
+	a.path = path
+	return nil
 }
 
 func (c *coordinator) published(e published) {
@@ -178,8 +192,10 @@ func (c *coordinator) published(e published) {
 	if c.options.CommitLater {
 		rely = before
 	}
-	for _, t := range c.run.tasks {
-		t.task.Completed(rely)
+	if !a.request.intermediate() {
+		for _, t := range c.run.tasks {
+			t.task.Completed(rely)
+		}
 	}
 	a.request.reply(answer{path: a.path})
 	switch ends := a.request == c.ending; {
@@ -196,7 +212,10 @@ func (c *coordinator) published(e published) {
 func (c *coordinator) completed(a *attempt) {
 	c.remove(a, nil)
 	a.report.State, a.report.Path = status.CheckpointCompleted, a.path
-	c.job.completed(a.report)
+	c.job.note(a.report)
+	if !a.request.intermediate() {
+		c.job.completed(a.report)
+	}
 	c.retainAgain = true
 }
 

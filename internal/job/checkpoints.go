@@ -73,14 +73,16 @@ type checkpoints struct {
 	mu     sync.Mutex
 	lastID int64
 	// newestID is the last completed one, or the one that this run was restored from.
+	// Intermediate savepoints do not count.
 	newestID int64
 	// stored says that this job has completed a checkpoint in the store.
 	stored bool
 	// base is the last checkpoint that earlier runs of the program left: newer ones are
 	// this job's own.
 	base int64
-	// start is where this run of the program begins, before what was stored of the one before.
-	// started says that start is stored.
+	// start is where this run of the program begins, or the savepoint that a run has ended
+	// with or gone on from since, before what was stored of the one before. started says that
+	// start is stored.
 	start, before checkpoint.Start
 	started       bool
 
@@ -142,6 +144,16 @@ func (c *checkpoints) markStart(from *restored) error {
 		}
 	}
 	c.started = true
+	return nil
+}
+
+// moveStart stores a later place to go on from than the one that this run of the program
+// began with.
+func (c *checkpoints) moveStart(start checkpoint.Start) error {
+	if err := c.store.SetStart(start); err != nil {
+		return err
+	}
+	c.start, c.started = start, true
 	return nil
 }
 
@@ -215,9 +227,8 @@ func (c *checkpoints) note(report status.Checkpoint) {
 	}
 }
 
-// completed notes a success.
+// completed notes a checkpoint that there is to go on from.
 func (c *checkpoints) completed(report status.Checkpoint) {
-	c.note(report)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.newestID = max(c.newestID, report.ID)
@@ -279,7 +290,7 @@ func (j *Job) Checkpoint(ctx context.Context) (path string, err error) {
 }
 
 // Savepoint takes a savepoint into a directory, "" for the store's own. Savepoints are
-// never removed.
+// never removed. Nothing is committed with it.
 func (j *Job) Savepoint(ctx context.Context, dir string) (path string, err error) {
 	return j.request(ctx, &request{kind: checkpoint.KindSavepoint, target: dir})
 }

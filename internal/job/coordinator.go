@@ -86,6 +86,12 @@ type request struct {
 // ends reports whether the run ends with the request.
 func (q *request) ends() bool { return q.stop || q.drain }
 
+// intermediate reports whether it asks for a savepoint with which the run does not end.
+// Such a one belongs to the user, who may put it anywhere and remove it at any time, so
+// nothing is committed on the strength of it, as in Flink (FLIP-203): the next checkpoint
+// commits what it has prepared, or the run that is restored from it.
+func (q *request) intermediate() bool { return q.kind == checkpoint.KindSavepoint && !q.ends() }
+
 type answer struct {
 	path string
 	err  error

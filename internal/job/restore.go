@@ -57,11 +57,18 @@ func (c *checkpoints) choose() (*checkpoint.Checkpoint, error) {
 	}
 	damaged := c.logSkipped(skipped)
 	switch {
+	case cp != nil && cp.Manifest().Kind == checkpoint.KindSavepoint:
+		// If its owner removes it, an older checkpoint is not one to go on from: what it covers
+		// is about to be committed.
+		if err := c.moveStart(checkpoint.Start{After: cp.Manifest().ID, From: cp.Path()}); err != nil {
+			return nil, errors.Join(fmt.Errorf("checkpoints: %w", err), cp.Close())
+		}
+		return cp, nil
 	case cp != nil:
 		return cp, nil
 	case c.start.From != "":
-		if cp, err = c.load(c.start.From); err != nil && c.options.Restore.Latest {
-			err = fmt.Errorf("checkpoints: the newest run began with %s and has completed no checkpoint of its own: %w: name one with ResumeFrom, or start anew with StartFresh",
+		if cp, err = c.load(c.start.From); err != nil && c.start.From != c.options.Restore.Path {
+			err = fmt.Errorf("checkpoints: the newest run began or ended with %s and has completed no checkpoint since: %w: name one with ResumeFrom, or start anew with StartFresh",
 				c.start.From, err)
 		}
 		return cp, err

@@ -69,7 +69,7 @@ type trial struct {
 }
 
 // seen counts what happened, so that a test that tests nothing is noticed.
-type seen struct{ faults, restores, cancels, stops, savepoints, checkpoints, unaligned, overtaken, incremental atomic.Int64 }
+type seen struct{ faults, restores, cancels, stops, savepoints, intermediate, checkpoints, unaligned, overtaken, incremental atomic.Int64 }
 
 func newTrial(seed uint64) *trial {
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -205,20 +205,18 @@ func (t *trial) run(tb testing.TB, build func(*lowwater.Environment)) error {
 			return err
 		}
 		resume, t.endedWaiting = lowwater.ResumeLatest(), false
+		savepoint := ""
 		if t.random.IntN(3) > 0 && attempt < 5 {
 			<-time.After(time.Duration(t.random.IntN(8000)) * time.Millisecond)
-			savepoint, err := t.interrupt(j)
-			if err != nil {
-				return err
-			}
-			if savepoint != "" {
-				resume = lowwater.ResumeFrom(savepoint)
-			}
+			savepoint = t.interrupt(j, address)
 		}
 		// A job that fails while it is being stopped does not run again by itself, and one
 		// with much under way may not stop in time.
 		if err := j.Wait(); err != nil && !errors.Is(err, lowwater.ErrStopTimeout) && t.seen.faults.Load() == 0 {
 			return err
+		}
+		if savepoint != "" && t.random.IntN(2) == 0 && isLatest(j, savepoint) {
+			resume = lowwater.ResumeFrom(savepoint)
 		}
 		t.look(j)
 		if t.ran != nil {
@@ -274,10 +272,33 @@ func (t *trial) end(j *lowwater.Job, end func()) {
 	end()
 }
 
-// interrupt ends a run in the middle, or disturbs it.
-func (t *trial) interrupt(j *lowwater.Job) (savepoint string, err error) {
+// isLatest reports whether a run may be resumed from a savepoint without repeating anything:
+// nothing has been committed after it, nor what it has prepared been given up.
+func isLatest(j *lowwater.Job, savepoint string) bool {
+	records, _ := j.Checkpoints()
+	i := slices.IndexFunc(records.History, func(c status.Checkpoint) bool { return c.Path == savepoint })
+	if i < 0 || records.RestoredFrom != nil && records.RestoredFrom.At.After(records.History[i].Triggered) {
+		return false
+	}
+	return !slices.ContainsFunc(records.History[i+1:], func(c status.Checkpoint) bool {
+		return c.State == status.CheckpointCompleted && !c.Savepoint
+	})
+}
+
+// interrupt ends a run in the middle, or disturbs it, with a savepoint before that now and
+// then. Savepoints go into the directory of the checkpoints, or into another one.
+func (t *trial) interrupt(j *lowwater.Job, address string) (savepoint string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	target := ""
+	if t.random.IntN(2) == 0 {
+		target = address + "-elsewhere"
+	}
+	if t.random.IntN(3) == 0 {
+		if savepoint, _ = j.Savepoint(ctx, target); savepoint != "" {
+			t.seen.intermediate.Add(1)
+		}
+	}
 	switch t.random.IntN(4) {
 	case 0: // as a crash: nothing is flushed, the last checkpoint counts
 		t.seen.cancels.Add(1)
@@ -286,16 +307,16 @@ func (t *trial) interrupt(j *lowwater.Job) (savepoint string, err error) {
 		t.seen.stops.Add(1)
 		t.end(j, j.Stop)
 	case 2:
-		savepoint, err = j.StopWithSavepoint(ctx, "", false)
-		if err != nil { // it had ended, or failed and will be restarted
+		var err error
+		if savepoint, err = j.StopWithSavepoint(ctx, target, false); err != nil { // it had ended, or failed and will be restarted
 			t.end(j, j.Stop)
-			savepoint, err = "", nil
+			savepoint = ""
 		}
 		t.seen.savepoints.Add(1)
 	case 3:
 		_, _ = j.Checkpoint(ctx)
 	}
-	return savepoint, err
+	return savepoint
 }
 
 // Whatever happens to a job, the outside sees each result once.
@@ -325,7 +346,7 @@ func TestInterruptionsDoNotShow(t *testing.T) {
 func (s *seen) numbers() map[string]*atomic.Int64 {
 	return map[string]*atomic.Int64{
 		"faults": &s.faults, "restores": &s.restores, "cancels": &s.cancels, "stops": &s.stops,
-		"savepoints": &s.savepoints, "checkpoints": &s.checkpoints,
+		"savepoints": &s.savepoints, "intermediate savepoints": &s.intermediate, "checkpoints": &s.checkpoints,
 		"unaligned snapshots": &s.unaligned, "overtaken records": &s.overtaken,
 	}
 }
