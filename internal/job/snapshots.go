@@ -34,6 +34,11 @@ func (t taskCheckpoints) Begin(b *exchange.Barrier) (task.Snapshot, error) {
 	return &taskSnapshot{t, a, segment}, nil
 }
 
+// Decline implements task.Checkpoints.
+func (t taskCheckpoints) Decline(b *exchange.Barrier, cause error) {
+	t.coordinator.tell(acknowledged{id: b.Checkpoint, task: t.task, err: cause})
+}
+
 // Finished implements task.Checkpoints.
 func (t taskCheckpoints) Finished() { t.coordinator.tell(taskFinished{t.task}) }
 

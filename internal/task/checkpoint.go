@@ -21,6 +21,8 @@ type Checkpoints interface {
 	// Begin is called when a barrier is aligned. An error fails the checkpoint, not the
 	// task; a checkpoint that has been given up is a nil Snapshot.
 	Begin(b *exchange.Barrier) (Snapshot, error)
+	// Decline fails a checkpoint that the task takes no part in.
+	Decline(b *exchange.Barrier, cause error)
 	// Finished tells that the task's input has ended and all its output is on its way.
 	// From then on it waits for Release, so that a last checkpoint can cover the end.
 	Finished()
@@ -153,7 +155,7 @@ func (t *Task) takeCheckpoint(b *exchange.Barrier, aligned time.Duration) error 
 	if r := t.recording; r != nil && r.barrier != b {
 		t.endRecording(errNotRecorded)
 	}
-	t.awaitWritten()
+	possible := t.canSnapshot(b)
 	for _, l := range t.chain.links {
 		if p, ok := is[operator.BeforeBarrier](t, l); ok {
 			if err := t.chain.call(l, func() error { return p.PrepareBarrier(b.Checkpoint) }); err != nil {
@@ -166,7 +168,10 @@ func (t *Task) takeCheckpoint(b *exchange.Barrier, aligned time.Duration) error 
 			return err
 		}
 	}
-	if err := t.snapshot(b, Times{StartDelay: began.Add(-aligned).Sub(b.Triggered), Alignment: aligned}, began); err != nil {
+	if !possible {
+		t.endRecording(errNotRecorded)
+		t.cfg.Checkpoints.Decline(b, errStillWriting)
+	} else if err := t.snapshot(b, Times{StartDelay: began.Add(-aligned).Sub(b.Triggered), Alignment: aligned}, began); err != nil {
 		return err
 	}
 	if b.Stop {
@@ -188,7 +193,7 @@ func (t *Task) snapshot(b *exchange.Barrier, times Times, began time.Time) error
 	err = t.snapshotAll(s, func(f func(context.Context) error) { later = append(later, f) })
 	times.Sync = time.Since(began)
 	written, overtaken := make(chan struct{}), t.recording
-	t.written = written
+	t.written, t.writing = written, s.Context()
 	go func() {
 		defer close(written)
 		began := time.Now()
@@ -247,6 +252,43 @@ func (t *Task) snapshotAll(s Snapshot, later func(func(context.Context) error)) 
 func (t *Task) endWriting() {
 	t.endRecording(errNotRecorded)
 	t.awaitWritten()
+}
+
+// errStillWriting is why a task takes no part in a checkpoint.
+var errStillWriting = errors.New("the snapshot of an earlier checkpoint, which has ended, is still being written: the store, or the local disk, does not answer")
+
+// unwindTime is how long after the trigger of a checkpoint a task waits for the snapshot of
+// one that had ended before. As a rule that takes no time.
+const unwindTime = time.Second
+
+// canSnapshot waits until the last snapshot has been written, of which there is one at a
+// time. It reports false if that one's checkpoint has been given up and it hangs: it may for
+// ever, and records do not wait for it.
+func (t *Task) canSnapshot(b *exchange.Barrier) bool {
+	if t.written == nil {
+		return true
+	}
+	select {
+	case <-t.written:
+	case <-t.writing.Done():
+		unwound := time.Now()
+		if !t.hangs {
+			unwound = b.Triggered.Add(unwindTime)
+		}
+		timer := time.NewTimer(time.Until(unwound))
+		defer timer.Stop()
+		select {
+		case <-t.written:
+		case <-timer.C:
+		}
+	}
+	select {
+	case <-t.written:
+		t.written, t.hangs = nil, false
+	default:
+		t.hangs = true
+	}
+	return !t.hangs
 }
 
 // awaitWritten waits until the last snapshot has been written.

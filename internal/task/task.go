@@ -96,6 +96,10 @@ type Task struct {
 	ready atomic.Bool
 	// written is closed when the last snapshot has been written, nil if there is none.
 	written chan struct{}
+	// writing ends when that snapshot's checkpoint has ended; hangs says that the snapshot was
+	// still being written a while after.
+	writing context.Context
+	hangs   bool
 	// recording is under way behind a barrier that has overtaken records, nil if none
 	// is. awaited is the barrier that the clock has been set for.
 	recording *recording
