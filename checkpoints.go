@@ -278,7 +278,8 @@ func (j *Job) Savepoint(ctx context.Context, url string) (path string, err error
 
 // StopWithSavepoint stops the job gracefully with a savepoint as its last checkpoint, and
 // returns its path; url is as for Savepoint. It makes visible what it covers, and is what
-// ResumeLatest goes on from, also if it is in another store than the job's own. The job may take a moment more to end: see
+// ResumeLatest goes on from, also if it is in another store than the job's own. It
+// returns when all that has become visible; the job may take a moment more to end: see
 // Wait. With drain the input ends first: the final watermark fires all open windows and
 // event-time timers, so that the savepoint is of use only if the input is not gone on with
 // (spec watermarks 8.3).
@@ -287,7 +288,9 @@ func (j *Job) Savepoint(ctx context.Context, url string) (path string, err error
 // the savepoint cannot be begun. Once sources have stopped for it, it counts for
 // TolerableCheckpointFailures: within them it is tried again, and past them the run fails,
 // so that the job goes on from its last checkpoint, or ends if it is not to be restarted.
-// The error says which it was.
+// The error says which it was. If the job fails after the savepoint is stored and before
+// all output of exactly-once sinks is visible, StopWithSavepoint returns the path and an
+// error: the job goes on from the savepoint by its restart policy, or ends.
 func (j *Job) StopWithSavepoint(ctx context.Context, url string, drain bool) (path string, err error) {
 	return j.job.StopWithSavepoint(ctx, url, drain)
 }

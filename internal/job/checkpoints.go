@@ -297,7 +297,8 @@ func (j *Job) Savepoint(ctx context.Context, dir string) (path string, err error
 
 // StopWithSavepoint stops the job gracefully with a savepoint as its last checkpoint.
 // With drain, the input ends first: the final watermark fires all windows, and the
-// savepoint cannot be gone on from in a meaningful way.
+// savepoint cannot be gone on from in a meaningful way. It returns when the run has ended;
+// if that has failed after the savepoint, with its path and the error.
 func (j *Job) StopWithSavepoint(ctx context.Context, dir string, drain bool) (path string, err error) {
 	return j.request(ctx, &request{kind: checkpoint.KindSavepoint, target: dir, stop: !drain, drain: drain})
 }
@@ -312,24 +313,35 @@ func (j *Job) request(ctx context.Context, q *request) (path string, err error) 
 	if err := r.coordinator.ask(ctx, q); err != nil {
 		return "", err
 	}
+	a, err := r.await(ctx, answers)
+	if err != nil || !q.ends() {
+		return a.path, err
+	}
+	select {
+	case <-r.over:
+	case <-ctx.Done():
+		return a.path, fmt.Errorf("savepoint %s is stored, and the job is ending: %w", a.path, ctx.Err())
+	}
+	if r.err != nil {
+		return a.path, fmt.Errorf("savepoint %s is stored, but the job has not stopped with it: not all that it covers may be committed, "+
+			"which a run does that goes on from it, as the next one of this job does: %w", a.path, r.err)
+	}
+	return a.path, nil
+}
+
+// await waits for the answer to a request.
+func (r *run) await(ctx context.Context, answers <-chan answer) (answer, error) {
 	select {
 	case a := <-answers:
-		return a.path, a.err
+		return a, a.err
 	case <-ctx.Done():
-		return "", ctx.Err()
-	case <-r.ctx.Done():
+		return answer{}, ctx.Err()
+	case <-r.over:
 	}
 	select {
 	case a := <-answers: // it came at the very end
-		return a.path, a.err
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case <-r.over:
-		select {
-		case a := <-answers:
-			return a.path, a.err
-		default:
-			return "", errGivenUp
-		}
+		return a, a.err
+	default:
+		return answer{}, errGivenUp
 	}
 }

@@ -196,9 +196,8 @@ func (c *coordinator) end() {
 			c.job.note(a.failed(errGivenUp))
 			continue
 		}
-		if c.completed(a); a.request != c.ending { // the end is not what was asked for
-			a.request.reply(answer{path: a.path})
-		}
+		c.completed(a)
+		a.request.reply(answer{path: a.path})
 	}
 	for _, q := range c.queue {
 		q.reply(answer{err: errGivenUp})

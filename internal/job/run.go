@@ -35,8 +35,10 @@ type run struct {
 	// notOpened says that the first error came before the operators of its task were open.
 	// It is set when execute has ended.
 	notOpened bool
-	// over is closed when execute has ended.
+	// over is closed when execute has ended; err, set before, says why the run has not come to
+	// its end, nil if it has.
 	over chan struct{}
+	err  error
 
 	// ctx is the tasks'; it ends when the job is cancelled or has failed.
 	ctx    context.Context
@@ -112,8 +114,14 @@ func (r *run) execute() error {
 	coordinators.Wait()
 	r.closeSources()
 	r.closeRestored()
+	if r.err = w.first; r.err == nil && w.cancelled {
+		r.err = errCancelled
+	}
 	return w.first
 }
+
+// errCancelled is why a run has not come to its end if nothing has failed.
+var errCancelled = errors.New("the job was cancelled")
 
 // closeRestored closes what the run was restored from, which nobody reads any more.
 func (r *run) closeRestored() {
@@ -124,10 +132,12 @@ func (r *run) closeRestored() {
 
 // waiting is what execute knows while it waits for the tasks.
 type waiting struct {
-	run      *run
-	left     map[*runningTask]bool
-	first    error
-	stopping sync.WaitGroup
+	run   *run
+	left  map[*runningTask]bool
+	first error
+	// cancelled says that a task has been ended before its end.
+	cancelled bool
+	stopping  sync.WaitGroup
 }
 
 func (w *waiting) forAll(results <-chan ended) {
@@ -167,6 +177,7 @@ func (w *waiting) ended(e ended) {
 		e.task.life.enter(status.Finished)
 	case w.run.cancelled(err):
 		e.task.life.enter(status.Canceled)
+		w.cancelled = true
 	default:
 		e.task.life.enter(status.Failed)
 		if w.first == nil {

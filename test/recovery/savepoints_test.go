@@ -1,14 +1,18 @@
 package recovery
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/lowwater/lowwater"
+	"github.com/lowwater/lowwater/connector"
 )
 
 // rarely returns an environment in which at most one checkpoint is taken between the
@@ -188,4 +192,63 @@ func TestSavepointIsRemoved(t *testing.T) {
 			t.Errorf("got %v, want an error that names %s", err, path)
 		}
 	})
+}
+
+// undecidedSink fails to commit once.
+type undecidedSink struct {
+	*ledger
+	fail *atomic.Bool
+}
+
+func (s undecidedSink) NewWriter(ctx context.Context, rt connector.WriterRuntime) (connector.Writer[string], error) {
+	w, err := s.ledger.NewWriter(ctx, rt)
+	return undecidedWriter{w.(*ledgerWriter), s.fail}, err
+}
+
+type undecidedWriter struct {
+	*ledgerWriter
+	fail *atomic.Bool
+}
+
+func (w undecidedWriter) Commit(ctx context.Context, prepared []byte) error {
+	if w.fail.CompareAndSwap(true, false) {
+		return errors.New("no broker")
+	}
+	return w.ledgerWriter.Commit(ctx, prepared)
+}
+
+// A job that fails behind the savepoint that is to stop it, and goes on from it, has not been
+// stopped, and whoever asked is told where the savepoint is.
+func TestStopWithSavepointIsNotCommitted(t *testing.T) {
+	for _, target := range []string{"", "elsewhere"} {
+		t.Run("to "+target, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				trial := calmTrial(1)
+				l := newLedger(trial)
+				var fail atomic.Bool
+				address := "mem://" + strings.ReplaceAll(t.Name(), "/", "-")
+				env := rarely(address)
+				trial.results(lowwater.FromSource(env, &tickerSource{trial}, strategy(), "events").UID("events")).SinkTo(undecidedSink{l, &fail}).UID("ledger")
+				j, err := env.Start(t.Context(), "case")
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(17 * time.Second)
+				fail.Store(true)
+				to := ""
+				if target != "" {
+					to = address + "-" + target
+				}
+				path, err := j.StopWithSavepoint(t.Context(), to, false)
+				if err == nil || !strings.Contains(err.Error(), "no broker") || path == "" || !strings.Contains(err.Error(), path) {
+					t.Errorf("got %q, %v, want a path and an error that has it", path, err)
+				}
+				time.Sleep(5 * time.Second)
+				if records, _ := j.Checkpoints(); records.RestoredFrom == nil || records.RestoredFrom.Path != path {
+					t.Errorf("restored from %+v, want %s", records.RestoredFrom, path)
+				}
+				finish(t, trial, l, j)
+			})
+		})
+	}
 }
