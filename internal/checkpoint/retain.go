@@ -8,7 +8,8 @@ import (
 
 // Retain removes all but the newest n whole checkpoints, what dead runs left unfinished or
 // wrote too late, and the shared files that nothing refers to any more. It keeps savepoints, pending
-// checkpoints, those that are open, and damaged ones newer than the oldest it keeps.
+// checkpoints, those that are open, damaged ones newer than the oldest it keeps, and
+// the one that the newest run began with until there are n whole ones since.
 // n is at least 1.
 func (s *Store) Retain(n int) error {
 	if n < 1 {
@@ -19,23 +20,30 @@ func (s *Store) Retain(n int) error {
 		return err
 	}
 	record, err := s.noted()
+	if err == nil {
+		err = record.damage
+	}
 	if err != nil {
 		return err
 	}
 	unreadable := false
-	whole := 0
+	whole, since := 0, 0
 	for _, info := range infos {
 		if info.Kind == KindSavepoint {
 			continue // it belongs to the user, and has its own shared files
 		}
-		keep := whole < n
+		begun := info.Path == record.From
+		keep := whole < n || begun && since < n
 		if keep {
 			c, err := load(s.storage, info.dir)
 			switch {
-			case c != nil && record.late(info.Path, info.dir, c.manifest) != nil:
+			case c != nil && !begun && record.late(info.Path, info.dir, c.manifest) != nil:
 				keep = false
 			case err == nil:
 				whole++
+				if info.ID > record.After {
+					since++
+				}
 			case errors.Is(err, ErrUnfinished):
 				keep = false
 			case c == nil:

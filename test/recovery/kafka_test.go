@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -89,6 +90,50 @@ func TestInterruptionsDoNotShowInKafka(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A transaction that a savepoint has prepared is committed with the next checkpoint, or given
+// up by a restart from the one before.
+func TestSavepointBeforeAFailureInKafka(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		trial := calmTrial(1)
+		trial.slow, trial.odds, trial.events = 2*time.Millisecond, 1, 20000
+		c := kafkatest.Start(t)
+		c.CreateTopic(t, "in", int32(trial.splits))
+		c.CreateTopic(t, "out", 2)
+		trial.produce(t, c)
+		env := lowwater.NewEnvironment(
+			lowwater.WithLogger(slog.New(slog.DiscardHandler)), lowwater.WithParallelism(2), lowwater.WithMaxParallelism(16),
+			lowwater.WithCheckpoints("mem://"+t.Name(), 5*time.Second),
+			lowwater.WithRestart(lowwater.FixedDelay{Attempts: 3, Delay: time.Second}))
+		trial.kafkaJob(env, c)
+		j, err := env.Start(t.Context(), "case")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for records, _ := j.Checkpoints(); records.Completed == 0; records, _ = j.Checkpoints() {
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(4 * time.Second)
+		if _, err := j.Savepoint(t.Context(), "mem://"+t.Name()+"-elsewhere"); err != nil {
+			t.Fatal(err)
+		}
+		trial.faults.Store(1)
+		if err := j.Wait(); err != nil {
+			t.Error(err)
+		}
+		if n := j.Status().Restarts; n != 1 {
+			t.Errorf("%d restarts, want 1", n)
+		}
+		var got []string
+		for _, r := range c.ReadAll(t, "out") {
+			got = append(got, string(r.Value))
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(trial.reference(), got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
 }
 
 func (t *trial) produce(tb testing.TB, c *kafkatest.Cluster) {

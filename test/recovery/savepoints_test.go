@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/lowwater/lowwater"
 	"github.com/lowwater/lowwater/connector"
+	"github.com/lowwater/lowwater/internal/checkpoint"
 )
 
 // rarely returns an environment in which at most one checkpoint is taken between the
@@ -33,7 +35,7 @@ func savepoint(t *testing.T, l *ledger, j *lowwater.Job, target string) (path st
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(500 * time.Millisecond)
+	<-time.After(500 * time.Millisecond)
 	if after := l.shown(); after != before {
 		t.Errorf("%d results have become visible by savepoint %s", after-before, path)
 	}
@@ -45,7 +47,7 @@ func faultIn(t *testing.T, trial *trial, j *lowwater.Job) (path string) {
 	t.Helper()
 	before, _ := j.Checkpoints()
 	trial.faults.Store(1)
-	time.Sleep(5 * time.Second)
+	<-time.After(5 * time.Second)
 	records, _ := j.Checkpoints()
 	if records.Restored != before.Restored+1 {
 		t.Fatalf("restored %d times, want %d", records.Restored, before.Restored+1)
@@ -251,4 +253,55 @@ func TestStopWithSavepointIsNotCommitted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The checkpoint that a run was told to resume from is what it is restored from until it has
+// enough of its own, however many newer ones of the runs before there are.
+func TestResumedFromIsRetained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		trial := calmTrial(1)
+		trial.odds = 1
+		l := newLedger(trial)
+		address := "mem://" + t.Name()
+		j := start(t, trial, l, environment(address))
+		time.Sleep(10500 * time.Millisecond)
+		j.Cancel()
+		if err := j.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		path := address + "/chk-8"
+		j = start(t, trial, l, lowwater.NewEnvironment(
+			lowwater.WithLogger(slog.New(slog.DiscardHandler)), lowwater.WithParallelism(2), lowwater.WithMaxParallelism(16),
+			lowwater.WithCheckpoints(address, 0, lowwater.ResumeFrom(path), lowwater.RetainCheckpoints(2)),
+			lowwater.WithRestart(lowwater.FixedDelay{Attempts: 1, Delay: time.Second})))
+		time.Sleep(3 * time.Second)
+		if _, err := j.Savepoint(t.Context(), address+"-elsewhere"); err != nil { // old ones are removed
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if from := faultIn(t, trial, j); from != path {
+			t.Errorf("restored from %s, want %s", from, path)
+		}
+		for range 2 {
+			if _, err := j.Checkpoint(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		store, err := checkpoint.View(t.Context(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var left []int64
+		infos, err := store.List()
+		for _, info := range infos {
+			left = append(left, info.ID)
+		}
+		if err != nil || !slices.Equal(left, []int64{13, 12}) {
+			t.Errorf("left are %v, %v", left, err)
+		}
+		if err := j.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
 }
