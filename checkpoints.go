@@ -162,7 +162,8 @@ func AlignedCheckpointTimeout(d time.Duration) CheckpointOption {
 // and start anew if the store is empty. Damaged ones are logged; if all are, the start
 // fails. If the newest run was told StartFresh or ResumeFrom and ended before its first
 // checkpoint, it starts as that one did; if it was stopped with a savepoint in another
-// store, from that. ResumeLatest, ResumeFrom and StartFresh exclude each other.
+// store, from that. A checkpoint of a job with another name and without any uid (DataStream.UID)
+// of this one is refused, unless AllowNonRestoredState. ResumeLatest, ResumeFrom and StartFresh exclude each other.
 func ResumeLatest() CheckpointOption {
 	return func(o *job.CheckpointOptions) error {
 		o.Restore.Latest = true

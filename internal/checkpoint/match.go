@@ -14,6 +14,9 @@ type Matching struct {
 	Missing []Operator
 	// New are in the job and not in the checkpoint: they begin empty.
 	New []OperatorInfo
+	// OtherJob is the name of the job that took the checkpoint if nothing says that it is the
+	// same one: it has another name, and no uid that an author gave is in both.
+	OtherJob string
 }
 
 // Match compares the checkpoint with the operators of the job that is to be restored,
@@ -22,6 +25,11 @@ type Matching struct {
 func (c *Checkpoint) Match(job string, operators []OperatorInfo, allowNonRestoredState bool) (Matching, error) {
 	var m Matching
 	var errs []error
+	if c.manifest.Job != job && !slices.ContainsFunc(c.manifest.Operators, func(stored Operator) bool {
+		return stored.UID != "" && slices.ContainsFunc(operators, func(o OperatorInfo) bool { return o.UID == stored.UID })
+	}) {
+		m.OtherJob = c.manifest.Job
+	}
 	for _, stored := range c.manifest.Operators {
 		hasState := stored.Size > 0 || stored.Enumerator != nil
 		i := slices.IndexFunc(operators, func(o OperatorInfo) bool { return o.ID == stored.ID })

@@ -327,14 +327,16 @@ func TestMatch(t *testing.T) {
 		job       string
 		operators []OperatorInfo
 		allow     bool
+		other     string
 		missing   int
 		fresh     int
 		want      []string
 	}{
 		{name: "same", job: "test", operators: []OperatorInfo{count, source}},
 		{name: "renamed job", job: "other", operators: []OperatorInfo{count, source}},
+		{name: "other job", job: "other", operators: []OperatorInfo{info("count-id", "", "Count", 16), source}, other: "test"},
 		{name: "one more", job: "test", operators: []OperatorInfo{count, source, info("x", "", "X", 128)}, fresh: 1},
-		{name: "lost", job: "other", operators: []OperatorInfo{source, info("count-2", "", "Count", 16)}, missing: 1, fresh: 1, want: []string{
+		{name: "lost", job: "other", operators: []OperatorInfo{source, info("count-2", "", "Count", 16)}, other: "test", missing: 1, fresh: 1, want: []string{
 			`mem://match/chk-1 is of job "test", this is job "other", and it does not fit the job`,
 			`state that no operator of the job takes: operator "Count" (uid count) with`,
 			`the job has operators that the checkpoint does not: operator "Count" (id count-2)`, "AllowNonRestoredState",
@@ -346,7 +348,7 @@ func TestMatch(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m, err := c.Match(tc.job, tc.operators, tc.allow)
-			if len(m.Missing) != tc.missing || len(m.New) != tc.fresh {
+			if len(m.Missing) != tc.missing || len(m.New) != tc.fresh || m.OtherJob != tc.other {
 				t.Errorf("got %+v", m)
 			}
 			if (err != nil) != (tc.want != nil) {

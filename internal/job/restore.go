@@ -20,8 +20,11 @@ import (
 // restored is what a run starts from. A nil one has nothing.
 type restored struct {
 	checkpoint *checkpoint.Checkpoint
-	allow      bool
-	closed     atomic.Bool
+	// named says that somebody has named it, or a run has ended with it: it is not just the
+	// latest in the directory.
+	named  bool
+	allow  bool
+	closed atomic.Bool
 }
 
 // restore returns what the next run starts from: the newest checkpoint of this job that
@@ -31,7 +34,7 @@ func (c *checkpoints) restore() (*restored, error) {
 	if err := c.store.CheckOwner(); err != nil {
 		return nil, fmt.Errorf("checkpoints: %w", err) // the latest would be another run's
 	}
-	cp, err := c.choose()
+	cp, named, err := c.choose()
 	if err != nil || cp == nil {
 		return nil, err
 	}
@@ -45,44 +48,46 @@ func (c *checkpoints) restore() (*restored, error) {
 	}
 	c.mu.Unlock()
 	c.job.log.Info("restoring", "checkpoint", m.ID, "path", cp.Path())
-	r := &restored{checkpoint: cp, allow: c.options.Restore.AllowNonRestoredState}
-	return r, r.adopt(c.job)
+	r := &restored{checkpoint: cp, named: named, allow: c.options.Restore.AllowNonRestoredState}
+	if err := r.adopt(c.job); err != nil || named || m.Kind != checkpoint.KindSavepoint {
+		return r, err
+	}
+	// If the savepoint's owner removes it, an older checkpoint is not one to go on from: what
+	// it covers is about to be committed.
+	if err := c.moveStart(checkpoint.Start{After: m.ID, From: cp.Path()}); err != nil {
+		return r, fmt.Errorf("checkpoints: %w", err)
+	}
+	return r, nil
 }
 
-// choose returns the checkpoint to go on from, nil if there is none to be.
-func (c *checkpoints) choose() (*checkpoint.Checkpoint, error) {
+// choose returns the checkpoint to go on from, nil if there is none to be, and whether it
+// is named rather than the latest.
+func (c *checkpoints) choose() (cp *checkpoint.Checkpoint, named bool, err error) {
 	cp, skipped, err := c.store.Latest(c.start.After)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoints: %w", err)
+		return nil, false, fmt.Errorf("checkpoints: %w", err)
 	}
 	damaged := c.logSkipped(skipped)
 	switch {
-	case cp != nil && cp.Manifest().Kind == checkpoint.KindSavepoint:
-		// If its owner removes it, an older checkpoint is not one to go on from: what it covers
-		// is about to be committed.
-		if err := c.moveStart(checkpoint.Start{After: cp.Manifest().ID, From: cp.Path()}); err != nil {
-			return nil, errors.Join(fmt.Errorf("checkpoints: %w", err), cp.Close())
-		}
-		return cp, nil
 	case cp != nil:
-		return cp, nil
+		return cp, false, nil
 	case c.start.From != "":
 		if cp, err = c.load(c.start.From); err != nil && c.start.From != c.options.Restore.Path {
 			err = fmt.Errorf("checkpoints: the newest run began or ended with %s and has completed no checkpoint since: %w: name one with ResumeFrom, or start anew with StartFresh",
 				c.start.From, err)
 		}
-		return cp, err
+		return cp, true, err
 	case damaged > 0:
-		return nil, fmt.Errorf("checkpoints: all %d in %s that could be gone on from are damaged: to go on without state would lose it; "+
+		return nil, false, fmt.Errorf("checkpoints: all %d in %s that could be gone on from are damaged: to go on without state would lose it; "+
 			"name a savepoint with ResumeFrom, or start anew with StartFresh", damaged, c.store.Path())
 	case c.hasStored():
-		return nil, fmt.Errorf("checkpoints: those that this job has completed are gone from %s: to go on without state would lose it; "+
+		return nil, false, fmt.Errorf("checkpoints: those that this job has completed are gone from %s: to go on without state would lose it; "+
 			"bring them back, name a savepoint with ResumeFrom, or start anew with StartFresh", c.store.Path())
 	}
 	if c.started && c.start.After > 0 {
 		c.job.log.Info("starting without state: the newest run was started fresh and has completed no checkpoint", "store", c.store.Path(), "after", c.start.After)
 	}
-	return nil, nil
+	return nil, false, nil
 }
 
 // logSkipped names the checkpoints that are not gone on from, and returns how many of them are
@@ -130,6 +135,13 @@ func (r *restored) adopt(j *Job) error {
 	m, err := r.checkpoint.Match(j.graph.Name, operators, r.allow)
 	if err != nil {
 		return err
+	}
+	switch {
+	case m.OtherJob != "" && !r.named && !r.allow:
+		return fmt.Errorf("checkpoints: %s, the latest, is of job %q, this is job %q, and no operator has the uid of one of the other's: give this job a directory of its own; "+
+			"if it is the same job under another name, name the checkpoint with ResumeFrom, or accept it with AllowNonRestoredState", r.checkpoint.Path(), m.OtherJob, j.graph.Name)
+	case m.OtherJob != "":
+		j.log.Warn("the checkpoint is of another job, whose operators have no uid in common with this one's", "path", r.checkpoint.Path(), "of", m.OtherJob, "job", j.graph.Name)
 	}
 	for _, op := range m.Missing {
 		j.log.Warn("state is dropped, as AllowNonRestoredState says", "operator", op.String(), "bytes", op.Size)

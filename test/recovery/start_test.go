@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"bytes"
 	"io"
 	"log/slog"
 	"strings"
@@ -227,4 +228,46 @@ func TestResumeLatestOfARunWithoutCheckpoints(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What another job has left is refused, also if its operators happen to fit. A job may be
+// renamed: its uids say that it is the same, or its author does.
+func TestCheckpointOfAnotherJob(t *testing.T) {
+	bubble(t, func(t *testing.T, trial *trial) {
+		address := "mem://" + t.Name()
+		build := func(uid string, env *lowwater.Environment) *lowwater.Environment {
+			s := lowwater.FromSource(env, &tickerSource{trial}, eventtime.ForMonotonousTimestamps[event](), "events")
+			if uid != "" {
+				s.UID(uid)
+			}
+			s.PrintTo(io.Discard)
+			return env
+		}
+		run := func(name string, env *lowwater.Environment) {
+			t.Helper()
+			j, err := env.Start(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(1500 * time.Millisecond)
+			j.Cancel()
+			if err := j.Wait(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		run("payments", build("", checkpointed(address)))
+		fails(t, build("", checkpointed(address, lowwater.ResumeLatest())), `"payments"`, `"job"`, "ResumeFrom", "AllowNonRestoredState")
+		run("payments", build("", checkpointed(address, lowwater.ResumeLatest())))
+
+		var log bytes.Buffer
+		run("orders", build("", lowwater.NewEnvironment(lowwater.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), lowwater.WithParallelism(2),
+			lowwater.WithCheckpoints(address, time.Second, lowwater.ResumeFrom(address+"/chk-1")))))
+		if !strings.Contains(log.String(), "of=payments job=orders") {
+			t.Errorf("the log does not name both jobs:\n%s", &log)
+		}
+		run("invoices", build("", checkpointed(address, lowwater.ResumeLatest(), lowwater.AllowNonRestoredState())))
+
+		run("one", build("events", checkpointed(address+"-uid")))
+		run("two", build("events", checkpointed(address+"-uid", lowwater.ResumeLatest())))
+	})
 }
