@@ -77,6 +77,11 @@ func (c *whyCommand) Run(stdout io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
+	return c.run(ctx, stdout)
+}
+
+// run looks and reports until ctx ends.
+func (c *whyCommand) run(ctx context.Context, stdout io.Writer) error {
 	find := c.observer
 	if c.Watch {
 		find = func(ctx context.Context) (*observer, error) { return c.await(ctx, stdout) }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -32,6 +33,8 @@ type Options struct {
 	TLS   *tls.Config
 	// Timeout bounds each request; 0 is 10 s.
 	Timeout time.Duration
+	// Dial connects; nil is TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Client asks a cluster. Its methods may be called from any goroutine.
@@ -57,6 +60,9 @@ func NewClient(o Options) (*Client, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = o.TLS
+	if o.Dial != nil {
+		transport.DialContext = o.Dial
+	}
 	transport.MaxIdleConnsPerHost = parallelRequests
 	c.http = &http.Client{
 		Transport: transport,

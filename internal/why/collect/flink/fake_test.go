@@ -39,6 +39,16 @@ func loadCluster(t *testing.T, name string) *fakeCluster {
 	return f
 }
 
+// job is the id of the cluster's job.
+func (f *fakeCluster) job() string {
+	for path := range f.Answers {
+		if id, ok := strings.CutPrefix(path, "/jobs/"); ok && id != "overview" && !strings.Contains(id, "/") {
+			return id
+		}
+	}
+	return ""
+}
+
 func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

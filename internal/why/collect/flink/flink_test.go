@@ -1,6 +1,7 @@
 package flink
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -182,14 +183,9 @@ func TestWithoutSplitGauges(t *testing.T) {
 // names of topics.
 func TestOwnServer(t *testing.T) {
 	f := loadCluster(t, "quiet-2.3.0")
-	var job string
-	for path := range f.Answers {
-		if id, ok := strings.CutPrefix(path, "/jobs/"); ok && id != "overview" {
-			job = id
-		}
-	}
-	f.Answers["/lowwater/jobs/"+job+"/graph"] = []byte(`{"vertices":[{"operators":[{"name":"Source: quiet.a","kind":"source"}]},
-		{"operators":[{"name":"count per key","kind":"window"},{"name":"out: Writer","kind":"window"}]}]}`)
+	job := f.job()
+	f.Answers["/lowwater/jobs/"+job+"/graph"] = []byte(`{"vertices":[{"id":"bc764cd8ddf7a0cff126f51c16239658","operators":[{"name":"Source: quiet.a","kind":"source","eventTime":false}]},
+		{"id":"20ba6b65f97481d5570070de90e4e791","operators":[{"name":"count per key","kind":"window","eventTime":true},{"name":"out: Writer","kind":"window","eventTime":true}]}]}`)
 	f.Answers["/lowwater/jobs/"+job+"/splits"] = []byte(`{"splits":[{"topic":"quiet.a"}]}`)
 	e := open(t, f)
 	want := []string{
@@ -199,6 +195,23 @@ func TestOwnServer(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, shape(e)); diff != "" || e.Engine != (why.Engine{Name: why.Lowwater}) {
 		t.Errorf("engine %+v, operators (-want +got):\n%s", e.Engine, diff)
+	}
+}
+
+// TestOwnProcessingTime: a window of a server of ours that does not wait for event time is
+// none to look for a stall at.
+func TestOwnProcessingTime(t *testing.T) {
+	f := loadCluster(t, "quiet-2.3.0")
+	id := f.job()
+	for path, answer := range f.Answers {
+		f.Answers[path] = bytes.ReplaceAll(answer, []byte("Window(TumblingEventTimeWindows(5000), EventTimeTrigger, Count)"), []byte("count"))
+	}
+	f.Answers["/lowwater/jobs/"+id+"/graph"] = []byte(`{"vertices":[{"id":"20ba6b65f97481d5570070de90e4e791",
+		"operators":[{"name":"count per key","kind":"window","eventTime":false}]}]}`)
+	for _, o := range open(t, f).Operators {
+		if o.Kind != why.KindSource && o.Kind != why.KindPlain {
+			t.Errorf("%s is a %s, want an operator that does not wait", o.ID, o.Kind)
+		}
 	}
 }
 

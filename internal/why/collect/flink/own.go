@@ -52,8 +52,8 @@ func (c *Collector) ask(ctx context.Context, what string, into any) (bool, error
 
 // ownJob is what a job of ours tells beside what Flink would.
 type ownJob struct {
-	// kinds are those of operators, by their names.
-	kinds map[string]string
+	// waits are the operators that wait for event time.
+	waits map[vertexName]bool
 	// topics are the true names by those in metrics.
 	topics map[string]string
 }
@@ -62,16 +62,20 @@ type ownJob struct {
 func (c *Client) ownJob(ctx context.Context, job Job) *ownJob {
 	var graph struct {
 		Vertices []struct {
-			Operators []struct{ Name, Kind string }
+			ID        string
+			Operators []struct {
+				Name      string
+				EventTime bool
+			}
 		}
 	}
 	if err := c.get(ctx, "/lowwater/jobs/"+job.ID+"/graph", "", &graph); err != nil {
 		return nil
 	}
-	own := &ownJob{kinds: map[string]string{}, topics: map[string]string{}}
+	own := &ownJob{waits: map[vertexName]bool{}, topics: map[string]string{}}
 	for _, v := range graph.Vertices {
 		for _, o := range v.Operators {
-			own.kinds[strings.TrimPrefix(o.Name, sourcePrefix)] = o.Kind
+			own.waits[vertexName{v.ID, o.Name}] = o.EventTime
 		}
 	}
 	var splits struct {
@@ -90,7 +94,7 @@ func (c *Client) ownJob(ctx context.Context, job Job) *ownJob {
 func (j *ownJob) complete(operators []why.Operator) {
 	for i := range operators {
 		o := &operators[i]
-		if j.kinds[o.Name] != "window" || o.Kind != why.KindPlain && o.Kind != why.KindConnect {
+		if !j.waits[vertexName{o.Vertex, o.Name}] || o.Kind != why.KindPlain && o.Kind != why.KindConnect {
 			continue
 		}
 		o.Kind = why.KindWindow
