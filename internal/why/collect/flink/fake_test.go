@@ -24,6 +24,8 @@ type fakeCluster struct {
 	longest int
 	// empty is how often a list of metrics is empty at first.
 	empty int
+	// busy is a path that there is no time to answer for.
+	busy string
 }
 
 func loadCluster(t *testing.T, name string) *fakeCluster {
@@ -61,6 +63,8 @@ func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case f.token != "" && r.Header.Get("Authorization") != "Bearer "+f.token:
 		fail(http.StatusUnauthorized, "who are you?")
+	case f.busy != "" && r.URL.Path == f.busy:
+		fail(http.StatusServiceUnavailable, "try again")
 	case r.Method != http.MethodGet:
 		fail(http.StatusNotFound, "Not found: "+r.URL.Path)
 	case len(line) > 4096:

@@ -3,7 +3,12 @@ package flink
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -335,6 +340,148 @@ func TestTokenStaysWithItsHost(t *testing.T) {
 	}
 	if _, err := c.Jobs(t.Context()); err == nil || !strings.Contains(err.Error(), "redirects to another host") || leaked != "" {
 		t.Errorf("error %v, leaked %q", err, leaked)
+	}
+}
+
+// TestTokenStaysInTLS: a redirect to clear text is not followed.
+func TestTokenStaysInTLS(t *testing.T) {
+	var leaked string
+	clear := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { leaked = r.Header.Get("Authorization") }))
+	defer clear.Close()
+	// Both schemes are served at the same host and port: the transport goes where it is told.
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://"+r.Host+"/", http.StatusFound)
+	}))
+	defer secure.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(secure.Certificate())
+	first := true
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		to := clear
+		if first {
+			first, to = false, secure
+		}
+		return new(net.Dialer).DialContext(ctx, network, to.Listener.Addr().String())
+	}
+	c, err := NewClient(Options{URL: secure.URL, Token: "s3cret", TLS: &tls.Config{RootCAs: roots}, Dial: dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Jobs(t.Context()); err == nil || !strings.Contains(err.Error(), "redirects from https to http") || leaked != "" {
+		t.Errorf("error %v, leaked %q", err, leaked)
+	}
+}
+
+// TestSecretsInURL are not shown, whether the URL is one of a REST API or not.
+func TestSecretsInURL(t *testing.T) {
+	c, err := NewClient(Options{URL: "http://hunter2:hunter2@host:1/proxy?token=hunter2#hunter2"})
+	if err != nil || c.String() != "http://host:1/proxy" {
+		t.Errorf("%v, %v", c, err)
+	}
+	for _, url := range []string{"ftp://hunter2@host", "host?token=hunter2", "host#hunter2", "ftp://me:hunt?er2@host/x", "host?token=hunt@er2", "ftp://hunter2@host?hunter2"} {
+		if _, err := NewClient(Options{URL: url}); err == nil || strings.Contains(err.Error(), "hunt") || strings.Contains(err.Error(), "er2") {
+			t.Errorf("%s: error %v", url, err)
+		}
+	}
+}
+
+// TestOwnServerIsBusy: only a path that does not exist stands for a Flink cluster. Another
+// failure is told, and the server asked again.
+func TestOwnServerIsBusy(t *testing.T) {
+	f := loadCluster(t, "quiet-2.3.0")
+	graph := "/lowwater/jobs/" + f.job() + "/graph"
+	f.Answers[graph] = []byte(`{"vertices": []}`)
+	f.busy = graph
+	c := f.serve(t, Options{})
+	job, err := c.Find(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	col, err := c.Open(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := col.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if unseen := col.Unseen(); len(unseen) != 1 || !strings.Contains(unseen[0], "taken for one of Flink's") || !strings.Contains(unseen[0], "HTTP 503: try again") {
+		t.Errorf("unseen: %q", unseen)
+	}
+	f.busy = ""
+	if err := col.Look(t.Context()); err != nil || col.Unseen() != nil || col.Evidence().Engine.Name != why.Lowwater {
+		t.Errorf("when it is not busy any more: %v, unseen %q, engine %v", err, col.Unseen(), col.Evidence().Engine)
+	}
+}
+
+// TestImpossiblePlans are refused before memory is taken for what they say.
+func TestImpossiblePlans(t *testing.T) {
+	for _, test := range []struct{ plan, want string }{
+		{`{"nodes":[{"id":"v","parallelism":2000000000}]}`, "the parallelism of vertex v is 2000000000: must be at most 32768"},
+		{`{"nodes":[{"id":"v","parallelism":-1}]}`, "the parallelism of vertex v is -1"},
+		{`{"nodes":[{"id":"v","parallelism":32768,"description":"` + strings.Repeat("a<br/>", 40) + `"}]}`, "subtasks of operators"},
+	} {
+		f := loadCluster(t, "quiet-2.3.0")
+		f.Answers["/jobs/"+f.job()] = []byte(`{"state":"RUNNING","plan":` + test.plan + `}`)
+		c := f.serve(t, Options{})
+		if _, err := c.Open(t.Context(), Job{ID: f.job(), Name: "quiet"}); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error %v, want %q", test.plan, err, test.want)
+		}
+	}
+}
+
+// TestNoState: an answer that says nothing of the job is not taken for one that has ended.
+func TestNoState(t *testing.T) {
+	f := loadCluster(t, "quiet-2.3.0")
+	f.Answers["/jobs/"+f.job()] = []byte(`{}`)
+	_, err := f.serve(t, Options{}).Open(t.Context(), Job{ID: f.job(), Name: "quiet"})
+	if err == nil || !strings.Contains(err.Error(), `job "quiet": the answer does not say in what state it is`) || errors.Is(err, ErrNoJob) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestDurations(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"200 ms": 200 * time.Millisecond, "200ms": 200 * time.Millisecond, "5000": 5 * time.Second, "1 min": time.Minute, "2 minutes": 2 * time.Minute,
+		"1m": time.Minute, "3 s": 3 * time.Second, "1 H": time.Hour, "2 d": 48 * time.Hour, "7 millis": 7 * time.Millisecond, "0": 0, " 9 µs ": 9 * time.Microsecond,
+	} {
+		if got, ok := parseDuration(text); !ok || got != want {
+			t.Errorf("%q: %v %t, want %v", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"", "ms", "1 parsec", "-1 s", "1.5 s", "9223372036854775807 d", "1 ss"} {
+		if got, ok := parseDuration(text); ok {
+			t.Errorf("%q is taken for %v", text, got)
+		}
+	}
+}
+
+// TestSuccessor: a job that was started again is found by its name; one that may still be
+// there is not replaced.
+func TestSuccessor(t *testing.T) {
+	f := loadCluster(t, "quiet-2.3.0")
+	c := f.serve(t, Options{})
+	id := f.job()
+	job, err := c.Find(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	col, err := c.Open(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next, err := col.Successor(t.Context(), io.EOF); next != nil || err != io.EOF {
+		t.Errorf("after another failure: %v, %v", next, err)
+	}
+	const again = "00000000000000000000000000000001"
+	f.Answers["/jobs/"+again] = f.Answers["/jobs/"+id]
+	delete(f.Answers, "/jobs/"+id)
+	look := col.Look(t.Context())
+	if next, err := col.Successor(t.Context(), look); next != nil || err != look || err == nil {
+		t.Errorf("before it runs again: %v, %v", next, err)
+	}
+	f.Answers["/jobs/overview"] = bytes.ReplaceAll(f.Answers["/jobs/overview"], []byte(id), []byte(again))
+	if next, err := col.Successor(t.Context(), look); err != nil || next.Job().ID != again {
+		t.Errorf("%v, %v", next, err)
 	}
 }
 

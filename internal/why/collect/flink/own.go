@@ -39,12 +39,12 @@ func (c *Collector) Warnings(ctx context.Context) (warnings []plan.Warning, told
 
 // ask asks a server of ours about the job, and reports whether it knows.
 func (c *Collector) ask(ctx context.Context, what string, into any) (bool, error) {
-	if c.own == nil {
-		return false, nil
+	if c.identify(ctx) != nil || c.own == nil {
+		return false, nil // Look says that it is not known whether the server knows
 	}
 	err := c.client.get(ctx, "/lowwater/jobs/"+c.job.ID+"/"+what, "", into)
 	var answer *AnswerError
-	if errors.As(err, &answer) && (answer.Status == http.StatusNotFound || answer.Status == http.StatusNotImplemented) {
+	if isNotFound(err) || errors.As(err, &answer) && answer.Status == http.StatusNotImplemented {
 		return false, nil
 	}
 	return err == nil, err
@@ -58,8 +58,23 @@ type ownJob struct {
 	topics map[string]string
 }
 
-// ownJob asks whether the server is one of ours; nil is a Flink cluster.
-func (c *Client) ownJob(ctx context.Context, job Job) *ownJob {
+// identify asks whether the server is one of ours, unless that is known. An error says that
+// it is not, and that it is to be asked again.
+func (c *Collector) identify(ctx context.Context) error {
+	if c.identified {
+		return nil
+	}
+	own, err := c.client.ownJob(ctx, c.job)
+	if err != nil {
+		return err
+	}
+	c.own, c.identified = own, true
+	return nil
+}
+
+// ownJob asks a server of ours about a job. It is nil if there is no such path: that is what
+// a Flink cluster answers. Any other failure may be one of ours that is busy.
+func (c *Client) ownJob(ctx context.Context, job Job) (*ownJob, error) {
 	var graph struct {
 		Vertices []struct {
 			ID        string
@@ -70,7 +85,10 @@ func (c *Client) ownJob(ctx context.Context, job Job) *ownJob {
 		}
 	}
 	if err := c.get(ctx, "/lowwater/jobs/"+job.ID+"/graph", "", &graph); err != nil {
-		return nil
+		if isNotFound(err) {
+			err = nil
+		}
+		return nil, err
 	}
 	own := &ownJob{waits: map[vertexName]bool{}, topics: map[string]string{}}
 	for _, v := range graph.Vertices {
@@ -81,12 +99,13 @@ func (c *Client) ownJob(ctx context.Context, job Job) *ownJob {
 	var splits struct {
 		Splits []struct{ Topic string }
 	}
-	if err := c.get(ctx, "/lowwater/jobs/"+job.ID+"/splits", "", &splits); err == nil {
-		for _, s := range splits.Splits {
-			own.topics[filtered(s.Topic)] = s.Topic
-		}
+	if err := c.get(ctx, "/lowwater/jobs/"+job.ID+"/splits", "", &splits); err != nil && !isNotFound(err) {
+		return nil, err
 	}
-	return own
+	for _, s := range splits.Splits {
+		own.topics[filtered(s.Topic)] = s.Topic
+	}
+	return own, nil
 }
 
 // complete tells the operators that wait for event time from others, whatever their
