@@ -65,6 +65,15 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
+// blind gives what kept a command from looking an exit code that is not that of a finding.
+func blind(err error) error {
+	var exit *exitError
+	if err == nil || errors.As(err, &exit) {
+		return err
+	}
+	return &exitError{exitBlind, err}
+}
+
 // exitCode returns what an error of a command ends it with, and whether it is to be
 // printed.
 func exitCode(err error) (code int, print bool) {

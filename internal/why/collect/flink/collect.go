@@ -22,15 +22,15 @@ var sqlTree = regexp.MustCompile(`\[\d+\]:\w+\(`)
 
 // Collector looks at one job, again and again.
 type Collector struct {
-	client   *Client
-	job      Job
-	version  string
+	client  *Client
+	job     Job
+	version string
 	// own is nil on a Flink cluster, and while it is not identified what the server is.
 	own        *ownJob
 	identified bool
-	plan     detail
-	evidence why.Evidence
-	ids      map[string][]string // metric ids by vertex
+	plan       detail
+	evidence   why.Evidence
+	ids        map[string][]string // metric ids by vertex
 	// emitLags are how far the newest records of the sources were behind the clock at the
 	// last look.
 	emitLags map[string]int64
@@ -104,7 +104,7 @@ func (c *Collector) readInterval(ctx context.Context) {
 // durationUnits are the units of durations in Flink's configuration; those of three letters
 // or more may have an s behind them. Without a unit it is milliseconds.
 var durationUnits = map[string]time.Duration{
-	"": time.Millisecond,
+	"":  time.Millisecond,
 	"d": 24 * time.Hour, "day": 24 * time.Hour, "h": time.Hour, "hour": time.Hour, "m": time.Minute, "min": time.Minute, "minute": time.Minute,
 	"s": time.Second, "sec": time.Second, "second": time.Second, "ms": time.Millisecond, "milli": time.Millisecond, "millisecond": time.Millisecond,
 	"µs": time.Microsecond, "micro": time.Microsecond, "microsecond": time.Microsecond, "ns": 1, "nano": 1, "nanosecond": 1,
