@@ -174,7 +174,7 @@ func (c *explainCommand) running() (*explained, error) {
 		return nil, fmt.Errorf("%s: %w", o.client, err)
 	}
 	evidence := o.job.Evidence()
-	e := &explained{Job: evidence.Job, Operators: evidence.Operators, Warnings: []plan.Warning{}}
+	e := &explained{Job: evidence.Job, Operators: evidence.Operators, Warnings: []plan.Warning{}, Unseen: slices.Clone(o.job.Unseen())}
 	facts := plan.Facts{Engine: evidence.Engine.Name, IntervalMillis: evidence.WatermarkIntervalMillis, Splits: map[string]int{}}
 	for _, s := range evidence.History[0].Splits {
 		facts.Splits[s.Source]++

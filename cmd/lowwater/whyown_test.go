@@ -95,6 +95,14 @@ func TestExplainAsksOurServer(t *testing.T) {
 	}
 }
 
+// TestExplainOfABusyServer: that a server of ours could not tell is said.
+func TestExplainOfABusyServer(t *testing.T) {
+	out, _ := runCLI(t, exitOK, "explain", "--url", ownServer(t, map[string]string{"graph": ""}))
+	if flat := strings.Join(strings.Fields(out), " "); !strings.Contains(flat, "whether this is a server of lowwater's, so it was taken for one of Flink's") {
+		t.Errorf("output:\n%s", out)
+	}
+}
+
 // TestWatchWaits: a watch that is begun before the job sees the job.
 func TestWatchWaits(t *testing.T) {
 	t.Parallel()
@@ -105,14 +113,20 @@ func TestWatchWaits(t *testing.T) {
 	}
 	proxy := httputil.NewSingleHostReverseProxy(behind)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/jobs/overview" && asked.Add(1) <= 3 {
-			_, _ = w.Write([]byte(`{"jobs":[]}`))
-			return
+		if r.URL.Path == "/jobs/overview" {
+			switch asked.Add(1) {
+			case 1, 2:
+				_, _ = w.Write([]byte(`{"jobs":[]}`))
+				return
+			case 3:
+				_, _ = w.Write([]byte(`{"jobs":[{"jid":"1","name":"quiet","state":"CANCELED"}]}`))
+				return
+			}
 		}
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	c := &whyCommand{clusterFlags: clusterFlags{URL: server.URL}, For: time.Millisecond, Watch: true}
+	c := &whyCommand{clusterFlags: clusterFlags{URL: server.URL, Job: "quiet"}, For: time.Millisecond, Watch: true}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var out bytes.Buffer
@@ -121,7 +135,8 @@ func TestWatchWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.close()
-	if n := strings.Count(out.String(), "waiting: "); n != 1 || !strings.Contains(out.String(), "no job runs") || asked.Load() != 4 {
+	if n := strings.Count(out.String(), "waiting: "); n != 2 || !strings.Contains(out.String(), "no job runs") ||
+		!strings.Contains(out.String(), `job "quiet" is CANCELED`) || asked.Load() != 4 {
 		t.Errorf("asked %d times:\n%s", asked.Load(), &out)
 	}
 }

@@ -62,7 +62,7 @@ func (c *Collector) readPlan(ctx context.Context) error {
 		return err
 	}
 	if c.plan.State != "RUNNING" {
-		return c.client.notRunning(ctx, Job{c.job.ID, c.job.Name, c.plan.State})
+		return c.client.notRunning(ctx, Job{c.job.ID, c.job.Name, c.plan.State, c.plan.EndMillis})
 	}
 	if err := c.plan.check(); err != nil {
 		return fmt.Errorf("job %q: %w", c.job.Name, err)
@@ -140,7 +140,7 @@ func (c *Collector) Look(ctx context.Context) error {
 		return err
 	}
 	if unidentified != nil {
-		c.unseen = append(c.unseen, fmt.Sprintf("whether this is a server of lowwater's, so it was taken for one of Flink's: %v", unidentified))
+		c.unseen = append(c.unseen, fmt.Sprintf("It is not known whether this is a server of lowwater's, so it was taken for one of Flink's: %v", unidentified))
 	}
 	c.evidence.Restarts = c.restarts(ctx)
 	v := newSnapshot(c.evidence.Operators)

@@ -293,7 +293,7 @@ func TestFind(t *testing.T) {
 	f := loadCluster(t, "quiet-2.3.0")
 	f.Answers["/jobs/overview"] = []byte(`{"jobs":[
 		{"jid":"aaaa1111","name":"one","state":"RUNNING"},{"jid":"aaaa2222","name":"two","state":"RUNNING"},
-		{"jid":"bbbb","name":"old","state":"FAILED"},{"jid":"cccc","name":"one","state":"CANCELED"}]}`)
+		{"jid":"bbbb","name":"old","state":"FAILED"},{"jid":"cccc","name":"one","state":"CANCELED"},{"jid":"dddd","name":"gone","state":"CANCELED","end-time":60000}]}`)
 	f.Answers["/jobs/bbbb/exceptions"] = []byte(`{"exceptionHistory":{"entries":[{"stacktrace":"a.B: x\n\tat y\nCaused by: c.D: disk full\n\tat z"}]}}`)
 	c := f.serve(t, Options{})
 	for text, want := range map[string]string{"one": "aaaa1111", "two": "aaaa2222", "aaaa2222": "aaaa2222", "aaaa1": "aaaa1111"} {
@@ -302,7 +302,7 @@ func TestFind(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"": `2 jobs run; say which: "one" (aaaa1111), "two" (aaaa2222)`, "old": `job "old" is FAILED: c.D: disk full`, "three": `no job "three"; there are "one"`,
+		"": `2 jobs run; say which: "one" (aaaa1111), "two" (aaaa2222)`, "old": `job "old" is FAILED: c.D: disk full`, "gone": `job "gone" is CANCELED since 1970-01-01 00:01:00 UTC`, "three": `no job "three"; there are "one"`,
 		"aaaa": "2 jobs run",
 	} {
 		if _, err := c.Find(t.Context(), text); err == nil || !strings.Contains(err.Error(), want) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // ErrNoJob is the error of looking for a job that the cluster does not run, or does not know,
@@ -24,7 +25,11 @@ func (c *Client) notRunning(ctx context.Context, j Job) error {
 	if j.State == "" {
 		return fmt.Errorf("job %q: the answer does not say in what state it is: is this Flink's REST API?", j.Name)
 	}
-	return &notRunning{fmt.Sprintf("job %q is %s%s", j.Name, j.State, c.failure(ctx, j.ID))}
+	since := ""
+	if j.EndMillis > 0 {
+		since = time.UnixMilli(j.EndMillis).UTC().Format(" since 2006-01-02 15:04:05 UTC")
+	}
+	return &notRunning{fmt.Sprintf("job %q is %s%s%s", j.Name, j.State, since, c.failure(ctx, j.ID))}
 }
 
 // Job is a job as the cluster lists it.
@@ -32,6 +37,8 @@ type Job struct {
 	ID    string `json:"jid"`
 	Name  string `json:"name"`
 	State string `json:"state"`
+	// EndMillis is when the job ended; not positive before.
+	EndMillis int64 `json:"end-time"`
 }
 
 // Running reports whether there is something to look at.

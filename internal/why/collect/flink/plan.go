@@ -14,6 +14,7 @@ import (
 type detail struct {
 	Name       string
 	State      string
+	EndMillis  int64 `json:"end-time"`
 	Now        int64
 	Timestamps map[string]int64
 	Vertices   []vertex
