@@ -3,14 +3,9 @@ package flink
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -186,40 +181,8 @@ func TestWithoutSplitGauges(t *testing.T) {
 
 // TestOwnServer: a server of ours tells what operators wait for event time, and the true
 // names of topics.
-func TestOwnServer(t *testing.T) {
-	f := loadCluster(t, "quiet-2.3.0")
-	job := f.job()
-	f.Answers["/lowwater/jobs/"+job+"/graph"] = []byte(`{"vertices":[{"id":"bc764cd8ddf7a0cff126f51c16239658","operators":[{"name":"Source: quiet.a","kind":"source","eventTime":false}]},
-		{"id":"20ba6b65f97481d5570070de90e4e791","operators":[{"name":"count per key","kind":"window","eventTime":true},{"name":"out: Writer","kind":"window","eventTime":true}]}]}`)
-	f.Answers["/lowwater/jobs/"+job+"/splits"] = []byte(`{"splits":[{"topic":"quiet.a"}]}`)
-	e := open(t, f)
-	want := []string{
-		"quiet.a source p2 [quiet.a]",
-		"count per key window p2 <- hash quiet.a tumbling 5000/0",
-		"out: Writer window p2 <- forward count per key",
-	}
-	if diff := cmp.Diff(want, shape(e)); diff != "" || e.Engine != (why.Engine{Name: why.Lowwater}) {
-		t.Errorf("engine %+v, operators (-want +got):\n%s", e.Engine, diff)
-	}
-}
-
 // TestOwnProcessingTime: a window of a server of ours that does not wait for event time is
 // none to look for a stall at.
-func TestOwnProcessingTime(t *testing.T) {
-	f := loadCluster(t, "quiet-2.3.0")
-	id := f.job()
-	for path, answer := range f.Answers {
-		f.Answers[path] = bytes.ReplaceAll(answer, []byte("Window(TumblingEventTimeWindows(5000), EventTimeTrigger, Count)"), []byte("count"))
-	}
-	f.Answers["/lowwater/jobs/"+id+"/graph"] = []byte(`{"vertices":[{"id":"20ba6b65f97481d5570070de90e4e791",
-		"operators":[{"name":"count per key","kind":"window","eventTime":false}]}]}`)
-	for _, o := range open(t, f).Operators {
-		if o.Kind != why.KindSource && o.Kind != why.KindPlain {
-			t.Errorf("%s is a %s, want an operator that does not wait", o.ID, o.Kind)
-		}
-	}
-}
-
 // TestLastReads: how far a partition that stands still is behind the foremost tells since
 // when it is silent.
 func TestLastReads(t *testing.T) {
@@ -268,27 +231,6 @@ func TestLastReadsWithoutGauges(t *testing.T) {
 }
 
 // TestLongRequests: a vertex with many subtasks is asked in pieces.
-func TestLongRequests(t *testing.T) {
-	f := loadCluster(t, "quiet-2.3.0")
-	for path, metrics := range f.Metrics {
-		if metrics["0.count_per_key.numRecordsIn"] == "" {
-			continue
-		}
-		for i := range 400 {
-			f.Metrics[path][fmt.Sprintf("%d.count_per_key.numRecordsOut", i)] = "3"
-		}
-	}
-	e := open(t, f)
-	if f.longest > 4096 || f.longest < 3000 {
-		t.Errorf("the longest request line has %d bytes", f.longest)
-	}
-	for _, sub := range e.History[0].Subtasks {
-		if sub.Operator == "count per key" && sub.RecordsOut != why.Know[int64](3) {
-			t.Errorf("subtask %d: %+v", sub.Index, sub.RecordsOut)
-		}
-	}
-}
-
 func TestFind(t *testing.T) {
 	f := loadCluster(t, "quiet-2.3.0")
 	f.Answers["/jobs/overview"] = []byte(`{"jobs":[
@@ -315,104 +257,11 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestToken(t *testing.T) {
-	f := loadCluster(t, "quiet-2.3.0")
-	f.token = "s3cret"
-	if _, err := f.serve(t, Options{Token: "s3cret"}).Jobs(t.Context()); err != nil {
-		t.Error(err)
-	}
-	_, err := f.serve(t, Options{Token: "wr0ng"}).Jobs(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "HTTP 401: who are you?") || strings.Contains(err.Error(), "wr0ng") {
-		t.Errorf("error %v", err)
-	}
-}
-
 // TestTokenStaysWithItsHost: a redirect elsewhere is not followed.
-func TestTokenStaysWithItsHost(t *testing.T) {
-	var leaked string
-	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { leaked = r.Header.Get("Authorization") }))
-	defer other.Close()
-	here := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusFound))
-	defer here.Close()
-	c, err := NewClient(Options{URL: here.URL, Token: "s3cret"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Jobs(t.Context()); err == nil || !strings.Contains(err.Error(), "redirects to another host") || leaked != "" {
-		t.Errorf("error %v, leaked %q", err, leaked)
-	}
-}
-
 // TestTokenStaysInTLS: a redirect to clear text is not followed.
-func TestTokenStaysInTLS(t *testing.T) {
-	var leaked string
-	clear := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { leaked = r.Header.Get("Authorization") }))
-	defer clear.Close()
-	// Both schemes are served at the same host and port: the transport goes where it is told.
-	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "http://"+r.Host+"/", http.StatusFound)
-	}))
-	defer secure.Close()
-	roots := x509.NewCertPool()
-	roots.AddCert(secure.Certificate())
-	first := true
-	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
-		to := clear
-		if first {
-			first, to = false, secure
-		}
-		return new(net.Dialer).DialContext(ctx, network, to.Listener.Addr().String())
-	}
-	c, err := NewClient(Options{URL: secure.URL, Token: "s3cret", TLS: &tls.Config{RootCAs: roots}, Dial: dial})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Jobs(t.Context()); err == nil || !strings.Contains(err.Error(), "redirects from https to http") || leaked != "" {
-		t.Errorf("error %v, leaked %q", err, leaked)
-	}
-}
-
 // TestSecretsInURL are not shown, whether the URL is one of a REST API or not.
-func TestSecretsInURL(t *testing.T) {
-	c, err := NewClient(Options{URL: "http://hunter2:hunter2@host:1/proxy?token=hunter2#hunter2"})
-	if err != nil || c.String() != "http://host:1/proxy" {
-		t.Errorf("%v, %v", c, err)
-	}
-	for _, url := range []string{"ftp://hunter2@host", "host?token=hunter2", "host#hunter2", "ftp://me:hunt?er2@host/x", "host?token=hunt@er2", "ftp://hunter2@host?hunter2"} {
-		if _, err := NewClient(Options{URL: url}); err == nil || strings.Contains(err.Error(), "hunt") || strings.Contains(err.Error(), "er2") {
-			t.Errorf("%s: error %v", url, err)
-		}
-	}
-}
-
 // TestOwnServerIsBusy: only a path that does not exist stands for a Flink cluster. Another
 // failure is told, and the server asked again.
-func TestOwnServerIsBusy(t *testing.T) {
-	f := loadCluster(t, "quiet-2.3.0")
-	graph := "/lowwater/jobs/" + f.job() + "/graph"
-	f.Answers[graph] = []byte(`{"vertices": []}`)
-	f.busy = graph
-	c := f.serve(t, Options{})
-	job, err := c.Find(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	col, err := c.Open(t.Context(), job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := col.Look(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if unseen := col.Unseen(); len(unseen) != 1 || !strings.Contains(unseen[0], "taken for one of Flink's") || !strings.Contains(unseen[0], "HTTP 503: try again") {
-		t.Errorf("unseen: %q", unseen)
-	}
-	f.busy = ""
-	if err := col.Look(t.Context()); err != nil || col.Unseen() != nil || col.Evidence().Engine.Name != why.Lowwater {
-		t.Errorf("when it is not busy any more: %v, unseen %q, engine %v", err, col.Unseen(), col.Evidence().Engine)
-	}
-}
-
 // TestImpossiblePlans are refused before memory is taken for what they say.
 func TestImpossiblePlans(t *testing.T) {
 	for _, test := range []struct{ plan, want string }{
@@ -485,48 +334,7 @@ func TestSuccessor(t *testing.T) {
 	}
 }
 
-func TestErrors(t *testing.T) {
-	tests := []struct{ body, want string }{
-		{`{"errors":["org.apache.flink.runtime.rest.NotFoundException: no such job\n\tat x.y"]}`, "HTTP 500: no such job"},
-		{`<html>`, "HTTP 500: Internal Server Error"},
-	}
-	for _, test := range tests {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusInternalServerError)
-			_, _ = w.Write([]byte(test.body))
-		}))
-		c, err := NewClient(Options{URL: server.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Jobs(t.Context()); err == nil || !strings.HasSuffix(err.Error(), test.want) {
-			t.Errorf("%s: error %v, want %q", test.body, err, test.want)
-		}
-		server.Close()
-	}
-	for _, url := range []string{"", "localhost:8081", "ftp://x", "http://"} {
-		if _, err := NewClient(Options{URL: url}); err == nil {
-			t.Errorf("URL %q is accepted", url)
-		}
-	}
-	if _, err := NewClient(Options{URL: "ftp://me:pw@host"}); strings.Contains(err.Error(), "pw") {
-		t.Errorf("the password is shown: %v", err)
-	}
-}
-
 // TestNotJSON: something else than Flink answers.
-func TestNotJSON(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }))
-	defer server.Close()
-	c, err := NewClient(Options{URL: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Jobs(t.Context()); err == nil || !strings.Contains(err.Error(), "is not what Flink sends") {
-		t.Errorf("error %v", err)
-	}
-}
-
 func TestLookEndsWithItsContext(t *testing.T) {
 	f := loadCluster(t, "quiet-2.3.0")
 	c := f.serve(t, Options{})
@@ -634,24 +442,3 @@ func TestMetricNames(t *testing.T) {
 }
 
 // TestOwnServerIsNotWaitedFor: one of ours has its numbers at once.
-func TestOwnServerIsNotWaitedFor(t *testing.T) {
-	f := loadCluster(t, "quiet-2.3.0")
-	f.empty = 0
-	c := f.serve(t, Options{})
-	c.primeWait = time.Hour
-	job, err := c.Find(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Answers["/lowwater/jobs/"+job.ID+"/graph"] = []byte(`{"vertices": []}`)
-	col, err := c.Open(t.Context(), job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := col.Look(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if e := col.Evidence(); e.Engine.Name != why.Lowwater || len(e.History) != 1 || len(e.History[0].Splits) == 0 {
-		t.Errorf("evidence of %q, history %+v", e.Engine.Name, e.History)
-	}
-}
