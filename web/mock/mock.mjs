@@ -19,6 +19,12 @@ const window_ = "22222222222222222222222222222222";
 const sink = "33333333333333333333333333333333";
 const returns = "44444444444444444444444444444444";
 
+/** sumState is the state of a vertex with a memory budget, null without one. */
+function sumState(subtasks) {
+  const states = subtasks.map((s) => s.state).filter((s) => s);
+  return states.length === 0 ? null : Object.fromEntries(Object.keys(states[0]).map((key) => [key, states.reduce((total, s) => total + s[key], 0)]));
+}
+
 /** story computes everything from the time since the mock was started. */
 function story(born, options) {
   const now = Date.now();
@@ -30,7 +36,7 @@ function story(born, options) {
   const held = mark(2, now);
   const subtask = (n, more) => ({
     subtask: n, status: "RUNNING", inputWatermark: null, outputWatermark: null, idle: false, busy: 34, softBackPressured: 0, hardBackPressured: 0,
-    idleTime: 966, recordsIn: 0, recordsOut: 0, recordsInPerSecond: 0, recordsOutPerSecond: 0, lateDropped: 0, ...more,
+    idleTime: 966, recordsIn: 0, recordsOut: 0, recordsInPerSecond: 0, recordsOutPerSecond: 0, lateDropped: 0, state: null, ...more,
   });
   const orders = [0, 1, 2].map((p) =>
     subtask(p, {
@@ -38,7 +44,7 @@ function story(born, options) {
       recordsInPerSecond: p === 2 ? 0 : 20, recordsOutPerSecond: p === 2 ? 0 : 20, busy: p === 2 ? 1 : 31,
     }));
   const windows = [0, 1].map((n) =>
-    subtask(n, { inputWatermark: held, outputWatermark: held, recordsIn: offsets[0] + n * 311, recordsInPerSecond: 20, busy: 120, lateDropped: n * 3 }));
+    subtask(n, { inputWatermark: held, outputWatermark: held, recordsIn: offsets[0] + n * 311, recordsInPerSecond: 20, busy: 120, lateDropped: n * 3, state: options.state ? options.state[n] : null }));
   const sinks = [0, 1].map((n) => subtask(n, { inputWatermark: held, busy: 4 }));
   const back = [subtask(0, { outputWatermark: now - 2100, recordsIn: 8123, recordsOut: 8123, recordsOutPerSecond: 5.4, softBackPressured: 180, busy: 420 })];
   const vertex = (id, name, kind, subtasks, inputs, operators) => {
@@ -49,7 +55,7 @@ function story(born, options) {
     return {
       id, name, kind, parallelism: subtasks.length, operators, inputs, lowWatermark: low, watermarkLagMs: now - low,
       busy: most((s) => s.busy), backPressured: most((s) => s.softBackPressured + s.hardBackPressured), idle: most((s) => s.idleTime),
-      recordsInPerSecond: sum("recordsInPerSecond"), recordsOutPerSecond: sum("recordsOutPerSecond"), lateDropped: sum("lateDropped"), subtasks,
+      recordsInPerSecond: sum("recordsInPerSecond"), recordsOutPerSecond: sum("recordsOutPerSecond"), lateDropped: sum("lateDropped"), state: sumState(subtasks), subtasks,
     };
   };
   const graph = {
@@ -180,7 +186,7 @@ const types = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", "
 /**
  * startMock serves dist and the stories on a port of 127.0.0.1, 0 for any.
  * options: token, which requests must have; checkpoints, false for a job without; restarts,
- * how many the job had.
+ * how many the job had; state, that of the window's two subtasks, which has a memory budget then.
  */
 export async function startMock(port = 0, options = {}) {
   const born = Date.now();

@@ -113,6 +113,17 @@ export interface Subtask {
   recordsInPerSecond: number;
   recordsOutPerSecond: number;
   lateDropped: number;
+  state: KeyedState | null;
+}
+
+/** State with a memory budget. Entries are cells of functions, and runs of windows. */
+export interface KeyedState {
+  budgetBytes: number;
+  memoryBytes: number;
+  diskBytes: number;
+  spilledEntries: number;
+  spillReadsPerSecond: number;
+  spillWritesPerSecond: number;
 }
 
 export interface Vertex {
@@ -130,6 +141,8 @@ export interface Vertex {
   recordsInPerSecond: number;
   recordsOutPerSecond: number;
   lateDropped: number;
+  /** The sum of the subtasks', null without a budget. */
+  state: KeyedState | null;
   subtasks: Subtask[];
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ago, bytes, clock, count, duration, iso, numberText, plural, rate, roughly, share, watermarkText } from "./format";
+import { ago, bytes, bytesOf, clock, count, duration, iso, numberText, plural, rate, roughly, share, watermarkText } from "./format";
 
 test.each([
   [0, "0 ms"],
@@ -72,6 +72,12 @@ test.each([
   ["NaN", "–"],
   [null, "–"],
 ] as const)("bytes(%s) is %s", (n, want) => expect(bytes(n)).toBe(want));
+
+test.each([
+  [8_283_750, 8_388_608, "7.9 of 8.0 MiB"],
+  [524_288, 8_388_608, "512 KiB of 8.0 MiB"],
+  [0, 8_388_608, "0 B of 8.0 MiB"],
+])("bytesOf(%d, %d) is %s", (n, whole, want) => expect(bytesOf(n, whole)).toBe(want));
 
 test("share is a percentage within bounds", () => {
   expect([-5, 0, 344, 1000, 4000].map(share)).toEqual([0, 0, 34, 100, 100]);

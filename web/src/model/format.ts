@@ -128,6 +128,13 @@ export function bytes(n: number | "NaN" | null | undefined): string {
   return `${i === 0 || n >= 100 ? Math.round(n) : n.toFixed(1)} ${units[i]}`;
 }
 
+/** bytesOf is a size of another one, with one unit if they have the same: "7.9 of 8.0 MiB". */
+export function bytesOf(n: number, whole: number): string {
+  const [part, unit] = bytes(n).split(" ");
+  const all = bytes(whole);
+  return all.endsWith(` ${unit}`) ? `${part} of ${all}` : `${part} ${unit} of ${all}`;
+}
+
 /** share is ms per second as a percentage, from 0 to 100. */
 export function share(msPerSecond: number): number {
   return Math.round(Math.min(Math.max(msPerSecond, 0), 1000) / 10);
