@@ -139,6 +139,54 @@ count > print    1   00:16:35.000   8.0 s  ██████ 100%            ? 
 	}
 }
 
+// TestTopIn80Columns: where there is no room for bars, their percentages stay, and all columns.
+func TestTopIn80Columns(t *testing.T) {
+	want := `VERTEX         PAR  LOW WATERMARK  BEHIND  BUSY  BLOCKED  IN/S  OUT/S  LATE
+orders           1   00:16:35.000   8.0 s   50%       0%    40     40
+count > print    1   00:16:35.000   8.0 s  100%        ?    40      ?     3
+`
+	if all := texts(stalledFrame().lines(80, 0)); !strings.Contains(all, "\n\n"+want+"\n") {
+		t.Errorf("no table of vertices\n%sin\n%s", want, all)
+	}
+}
+
+// TestTopState: state with a memory budget has a table of its own, also on a narrow screen.
+func TestTopState(t *testing.T) {
+	looks := evidenceAt(990_000, 995_000)
+	e := looks[len(looks)-1]
+	for i := range e.History {
+		s := &e.History[i].Subtasks[1]
+		s.State = why.KeyedState{BudgetBytes: 64 << 20, MemoryBytes: 67_000_000, SpilledEntries: 1_234_567, DiskBytes: 1_288_490_189, SpillReads: int64(4000 * i), SpillWrites: int64(3 * i)}
+		other := *s
+		other.Index = 1
+		e.History[i].Subtasks = append(e.History[i].Subtasks, other)
+	}
+	lines := newFrame(e, &why.Diagnosis{Findings: []why.Finding{{Severity: why.Fine}}}, &stood{}, "http://localhost:8081").lines(80, 0)
+	want := `STATE  IN MEMORY   BUDGET  ENTRIES ON DISK     DISK  READS/S  WRITES/S
+count    128 MiB  128 MiB          2469134  2.4 GiB     8000       6.0
+`
+	if all := texts(lines); !strings.Contains(all, "\n\n"+want+"\n") {
+		t.Errorf("no table of state\n%sin\n%s", want, all)
+	}
+	for _, l := range lines {
+		if n := utf8.RuneCountInString(l.text); n > 80 {
+			t.Errorf("%d columns: %s", n, l.text)
+		}
+	}
+	if all := texts(stalledFrame().lines(80, 0)); strings.Contains(all, "STATE  IN MEMORY") {
+		t.Errorf("a table of state without a budget:\n%s", all)
+	}
+}
+
+func TestSize(t *testing.T) {
+	tests := map[int64]string{0: "0 B", 512: "512 B", 1536: "1.5 KiB", 4_812_331: "4.6 MiB", 150 << 30: "150 GiB", 1 << 52: "4096 TiB"}
+	for bytes, want := range tests {
+		if got := size(bytes); got != want {
+			t.Errorf("size(%d) = %q, want %q", bytes, got, want)
+		}
+	}
+}
+
 // TestTopFitsTheScreen: no line is wider and no frame higher than the terminal, and what
 // holds stays in sight.
 func TestTopFitsTheScreen(t *testing.T) {

@@ -30,6 +30,7 @@ type frame struct {
 	failure  string // why the last look failed
 	vertices [][]string
 	held     []bool // by vertex
+	states   [][]string
 	splits   [][]string
 	holds    []bool // by split
 }
@@ -51,6 +52,7 @@ func newFrame(e *why.Evidence, d *why.Diagnosis, s *stood, url string) *frame {
 		f.vertices = append(f.vertices, vertexRow(e, chain))
 		f.held = append(f.held, f.alarm && slices.ContainsFunc(chain, func(o *why.Operator) bool { return onPath[o.ID] }))
 	}
+	f.states = stateRows(e)
 	isHolder := func(sp *why.Split) bool {
 		return ok && f.alarm && slices.ContainsFunc(hold.Splits, func(r why.SplitRef) bool { return r.ID == sp.ID && r.Topic == sp.Topic && r.Partition == sp.Partition })
 	}
@@ -274,6 +276,20 @@ func bar(k why.Known[int64]) string {
 	return fmt.Sprintf("%s%s %3d%%", strings.Repeat("█", full), strings.Repeat("░", width-full), (share+5)/10)
 }
 
+// readableName is the room for names that is worth more than bars.
+const readableName = 24
+
+// withoutBars leaves of each bar its percentage.
+func withoutBars(rows [][]string) [][]string {
+	short := make([][]string, len(rows))
+	for i, row := range rows {
+		for _, cell := range row {
+			short[i] = append(short[i], strings.TrimLeft(cell, "█░ "))
+		}
+	}
+	return short
+}
+
 // A star marks the splits that hold the smallest watermark.
 var splitHead = []string{"  SPLIT", "SUBTASK", "STATE", "WATERMARK", "BEHIND", "UNCHANGED", "NEXT", "LAG"}
 
@@ -353,7 +369,15 @@ func (f *frame) lines(width, height int) []line {
 		out = append(out, line{cut(f.path, width), ""})
 	}
 	out = append(out, line{})
-	out = append(out, table(vertexHead, f.vertices, f.held, 1, width)...)
+	vertices := f.vertices
+	if widths := columnWidths(vertexHead, vertices); width < readableName+behindFirst(widths) {
+		vertices = withoutBars(vertices)
+	}
+	out = append(out, table(vertexHead, vertices, f.held, 1, width)...)
+	if len(f.states) > 0 {
+		out = append(out, line{})
+		out = append(out, table(stateHead, f.states, make([]bool, len(f.states)), 1, width)...)
+	}
 	if len(f.splits) == 0 {
 		return out
 	}
@@ -369,18 +393,9 @@ func (f *frame) lines(width, height int) []line {
 // table lays out rows in columns: the first gives way if there is no room, those from
 // the right-th on are aligned to the right.
 func table(head []string, rows [][]string, marked []bool, right, width int) []line {
-	widths := make([]int, len(head))
-	for _, row := range append([][]string{head}, rows...) {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(harmless(cell)))
-		}
-	}
-	rest := 0
-	for _, w := range widths[1:] {
-		rest += w + 2
-	}
 	const narrowest = 12
-	widths[0] = min(widths[0], max(width-rest, narrowest))
+	widths := columnWidths(head, rows)
+	widths[0] = min(widths[0], max(width-behindFirst(widths), narrowest))
 	format := func(row []string) string {
 		var b strings.Builder
 		for i, cell := range row {
@@ -406,6 +421,25 @@ func table(head []string, rows [][]string, marked []bool, right, width int) []li
 		out = append(out, line{format(row), style})
 	}
 	return out
+}
+
+func columnWidths(head []string, rows [][]string) []int {
+	widths := make([]int, len(head))
+	for _, row := range append([][]string{head}, rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(harmless(cell)))
+		}
+	}
+	return widths
+}
+
+// behindFirst is what the columns behind the first take, with the gaps before them.
+func behindFirst(widths []int) int {
+	rest := 0
+	for _, w := range widths[1:] {
+		rest += w + 2
+	}
+	return rest
 }
 
 // harmless keeps a text to its line, and drops what a terminal would take for more than

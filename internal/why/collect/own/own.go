@@ -173,6 +173,7 @@ func (c *Collector) subtaskOf(id string, index int, o *status.Operator) why.Subt
 		// A sink sends none.
 		OutputWatermark: why.KnowIf(o.CurrentOutputWatermark, !c.sinks[id]),
 		RecordsIn:       why.Know(o.RecordsIn), RecordsOut: why.Know(o.RecordsOut), LateDropped: why.Know(o.LateRecords),
+		State: why.KeyedState(o.State),
 	}
 	for _, w := range o.InputWatermarks {
 		s.InputWatermarks = append(s.InputWatermarks, why.Know(w))
