@@ -34,8 +34,9 @@ type topCommand struct {
 // Help is what `lowwater top --help` adds.
 func (*topCommand) Help() string {
 	return `Shows a running job as it goes: what holds its event time, the watermark and load of
-every vertex, and the splits, the one that holds first. The job runs on Apache Flink
-(1.17 to 2.3) or is one of lowwater's, with its REST interface on. Times are UTC.
+every vertex, state with a memory budget, and the splits, the one that holds first. The
+job runs on Apache Flink (1.17 to 2.3) or is one of lowwater's, with its REST interface
+on. Times are UTC.
 
     lowwater top
     lowwater top --url http://jobmanager:8081 --job orders
@@ -76,12 +77,18 @@ func (c *topCommand) Run(stdout io.Writer) error {
 type top struct {
 	client *flink.Client
 	job    *flink.Collector
-	stood  stood
+	// told is the diagnosis of a server of ours, nil on a Flink cluster.
+	told  *why.Report
+	stood stood
 }
 
 // look adds what is to be seen now.
 func (t *top) look(ctx context.Context) error {
 	if err := t.job.Look(ctx); err != nil {
+		return fmt.Errorf("%s: %w", t.client, err)
+	}
+	var err error
+	if t.told, err = t.job.Report(ctx); err != nil {
 		return fmt.Errorf("%s: %w", t.client, err)
 	}
 	t.job.Forget(topMemory)
@@ -91,6 +98,9 @@ func (t *top) look(ctx context.Context) error {
 
 func (t *top) frame() *frame {
 	e := t.job.Evidence()
+	if t.told != nil {
+		return newFrame(e, t.told.Diagnosis(e.Engine), &t.stood, t.client.String())
+	}
 	return newFrame(e, why.Diagnose(e), &t.stood, t.client.String())
 }
 

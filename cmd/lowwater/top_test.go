@@ -42,6 +42,15 @@ count per key > out: Writer    2   11:50:46.937  15 min 51 s  ░░░░░░
 	}
 }
 
+// TestTopAsksOurServer, which has looked since the start of the job.
+func TestTopAsksOurServer(t *testing.T) {
+	report := `{"severity": "stall", "findings": [{"code": "quiet-input", "severity": "stall", "answer": "The server knows."}]}`
+	out, _ := runCLI(t, exitOK, "top", "--once", "--url", ownServer(t, map[string]string{"graph": "{}", "why": report}))
+	if !strings.Contains(out, "\nThe server knows.\nsmallest watermark ") {
+		t.Errorf("output:\n%s", out)
+	}
+}
+
 func TestTopWithoutACluster(t *testing.T) {
 	for _, args := range [][]string{{"top", "--url", "http://127.0.0.1:1"}, {"top", "--once", "--url", "nonsense"}} {
 		var stdout, stderr strings.Builder
