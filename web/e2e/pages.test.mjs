@@ -108,6 +108,12 @@ describe("pages", () => {
     await page.getByText("over-parallel-source").waitFor();
   });
 
+  test("the configuration has Flink's names", async (t) => {
+    const page = await open(t, browser, `${job}/configuration`);
+    const settings = page.getByRole("group", { name: "Configuration of the job" });
+    await settings.getByRole("row", { name: "pipeline.auto-watermark-interval 200 ms" }).waitFor();
+  });
+
   test("a failed job leads to its exception", async (t) => {
     const page = await open(t, browser, `${mock.url}/#/jobs/${failedJob}`, { mayFail: [failedJob] });
     await page.locator(".answer").getByRole("link", { name: "Exceptions" }).click();

@@ -16,7 +16,7 @@ describe("state with a memory budget", () => {
 
   /** openWindows opens the window's subtasks in a job whose windows have that state. */
   async function openWindows(t, states, options) {
-    const mock = await startMock(0, { state: states });
+    const mock = await startMock(0, { state: states, late: 1_234_567 });
     const page = await open(t, browser, `${mock.url}/#/jobs/${stuckJob}`, options);
     t.after(mock.close);
     await page.locator(windows).click();
@@ -53,8 +53,8 @@ describe("state with a memory budget", () => {
       await noOverflow(page);
       await accessible(page);
       const inside = await page.locator(windows).evaluate((card) => {
-        const line = card.querySelector(".card-state");
-        return line.scrollWidth <= line.clientWidth && card.scrollHeight <= card.clientHeight;
+        const lines = [...card.querySelectorAll(".card-state, .card-foot")];
+        return lines.every((line) => line.scrollWidth <= line.clientWidth) && card.scrollWidth <= card.clientWidth && card.scrollHeight <= card.clientHeight;
       });
       assert.ok(inside, "the card holds its text");
     });

@@ -44,7 +44,7 @@ function story(born, options) {
       recordsInPerSecond: p === 2 ? 0 : 20, recordsOutPerSecond: p === 2 ? 0 : 20, busy: p === 2 ? 1 : 31,
     }));
   const windows = [0, 1].map((n) =>
-    subtask(n, { inputWatermark: held, outputWatermark: held, recordsIn: offsets[0] + n * 311, recordsInPerSecond: 20, busy: 120, lateDropped: n * 3, state: options.state ? options.state[n] : null }));
+    subtask(n, { inputWatermark: held, outputWatermark: held, recordsIn: offsets[0] + n * 311, recordsInPerSecond: 20, busy: 120, lateDropped: n * (options.late ?? 3), state: options.state ? options.state[n] : null }));
   const sinks = [0, 1].map((n) => subtask(n, { inputWatermark: held, busy: 4 }));
   const back = [subtask(0, { outputWatermark: now - 2100, recordsIn: 8123, recordsOut: 8123, recordsOutPerSecond: 5.4, softBackPressured: 180, busy: 420 })];
   const vertex = (id, name, kind, subtasks, inputs, operators) => {
@@ -165,7 +165,11 @@ function api(path, query, s, options) {
         ],
       }],
     },
-    [`/jobs/${stuckJob}/config`]: { jid: stuckJob, name: "orders per minute", "execution-config": { "restart-strategy": "no restarts", "job-parallelism": 2, "object-reuse-mode": true, "user-config": { "auto-watermark-interval": "200ms" } } },
+    [`/jobs/${stuckJob}/jobmanager/config`]: [
+      { key: "parallelism.default", value: "2" },
+      { key: "pipeline.auto-watermark-interval", value: "200 ms" },
+      { key: "restart-strategy.type", value: "exponential-delay" },
+    ],
     [`/jobs/${stuckJob}/exceptions`]: { exceptionHistory: { entries: [], truncated: false } },
     [`/jobs/${stuckJob}/checkpoints`]: checkpoints && {
       counts: { restored: 1, total: 9, in_progress: 1, completed: 7, failed: 1 },
@@ -186,7 +190,8 @@ const types = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", "
 /**
  * startMock serves dist and the stories on a port of 127.0.0.1, 0 for any.
  * options: token, which requests must have; checkpoints, false for a job without; restarts,
- * how many the job had; state, that of the window's two subtasks, which has a memory budget then.
+ * how many the job had; state, that of the window's two subtasks, which has a memory budget then;
+ * late, how many records the window has dropped.
  */
 export async function startMock(port = 0, options = {}) {
   const born = Date.now();

@@ -40,10 +40,10 @@ export interface Exceptions {
   exceptionHistory?: { entries: ExceptionEntry[]; truncated: boolean };
 }
 
-export interface JobConfig {
-  jid: string;
-  name: string;
-  "execution-config"?: Record<string, unknown> & { "user-config"?: Record<string, string> };
+/** A setting of a job or its server, under Flink's name. */
+export interface Setting {
+  key: string;
+  value: string;
 }
 
 /** A statistic of Flink's; "NaN" when nothing was measured. */

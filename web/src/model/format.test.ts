@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ago, bytes, bytesOf, clock, count, duration, iso, numberText, plural, rate, roughly, share, watermarkText } from "./format";
+import { ago, brief, bytes, bytesOf, clock, count, duration, iso, numberText, plural, rate, roughly, share, watermarkText } from "./format";
 
 test.each([
   [0, "0 ms"],
@@ -64,6 +64,12 @@ test.each([
   [12_345, "12.3 k"],
   [4_200_000, "4.2 M"],
 ])("rate(%d) is %s", (n, want) => expect(rate(n)).toBe(want));
+
+test.each([
+  [3, "3"],
+  [9999, "9\u202f999"],
+  [12_345, "12.3 k"],
+])("brief(%d) is %s", (n, want) => expect(brief(n)).toBe(want));
 
 test.each([
   [512, "512 B"],

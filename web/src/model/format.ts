@@ -114,6 +114,11 @@ export function rate(perSecond: number): string {
   return `${scaled.toFixed(scaled < 100 ? 1 : 0)} ${unit}`;
 }
 
+/** brief is a whole number where there is little room: "9 999", "12.3 k". */
+export function brief(n: number): string {
+  return n < 10_000 ? count(n) : rate(n);
+}
+
 /** bytes is a size in binary units. */
 export function bytes(n: number | "NaN" | null | undefined): string {
   if (typeof n !== "number" || n < 0) {

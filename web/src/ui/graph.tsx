@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { KeyedState, Split, Vertex } from "../api/types";
-import { bytes, bytesOf, clock, count, duration, rate, share } from "../model/format";
+import { brief, bytes, bytesOf, clock, count, duration, rate, share } from "../model/format";
 import { outline, place, shape, type Direction, type GraphNode, type Placed, type Point } from "../model/layout";
 import { compareWatermarks, finalState, pathText, splitKey, splitName, splitStatus, type HeldPath } from "../model/path";
 import type { JobView } from "../pages/job";
@@ -209,7 +209,7 @@ function VertexCard(props: { vertex: Vertex; view: JobView }) {
         <TimeBar busy={vertex.busy} backPressured={vertex.backPressured} idle={vertex.idle} />
         <span>{share(vertex.busy)} % busy</span>
         <span class="card-rate">{rate(perSecond)}/s</span>
-        {vertex.lateDropped > 0 && <span class="card-late">{count(vertex.lateDropped)} late</span>}
+        {vertex.lateDropped > 0 && <span class="card-late">{brief(vertex.lateDropped)} late</span>}
       </span>
     </a>
   );
