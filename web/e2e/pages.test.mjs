@@ -233,6 +233,35 @@ describe("servers that lack something", () => {
     assert.equal(await page.locator("[data-holds]").count(), 1);
   });
 
+  test("every page comes though the first answer to each of its requests is a failure", async (t) => {
+    const mock = await startMock(0, { fails: (_, before) => before === 0 });
+    t.after(mock.close);
+    // What each page shows only with an answer to the requests of its own.
+    const shown = {
+      "": ".chart canvas", "/watermarks": ".chart canvas", "/splits": "tr.stuck", "/late": "text=tea", "/checkpoints": "text=chk-8",
+      "/exceptions": ".panel", "/configuration": "text=exponential-delay", "/why": "text=over-parallel-source",
+    };
+    const page = await open(t, browser, mock.url, { mayFail: ["/jobs", "/lowwater", "/config"] });
+    await page.getByText("because partition 2 of topic orders").waitFor();
+    for (const [tab, what] of Object.entries(shown)) {
+      await page.goto(`${mock.url}/#/jobs/${stuckJob}${tab}`);
+      await page.locator(what).first().waitFor({ timeout: 10_000 });
+    }
+  });
+
+  test("the chart goes on after failures between its requests", async (t) => {
+    const mock = await startMock(0, { fails: (path, before) => path.endsWith("/history") && (before === 1 || before === 2) });
+    const page = await open(t, browser, `${mock.url}/#/jobs/${stuckJob}`, { mayFail: ["/history"] });
+    t.after(mock.close);
+    await page.locator(".chart canvas").waitFor();
+    await page.getByText("The server does not say how watermarks went on").waitFor({ timeout: 15_000 });
+    assert.equal(await page.locator(".chart canvas").count(), 1, "what is known stays");
+    await page.getByText("The server does not say how watermarks went on").waitFor({ state: "detached", timeout: 15_000 });
+    const asked = () => mock.requests.filter((r) => r.endsWith("/history")).length;
+    await page.waitForTimeout(6000);
+    assert.ok(asked() >= 5, `asked ${asked()} times`);
+  });
+
   test("there is no such job", async (t) => {
     const mock = await startMock();
     const page = await open(t, browser, `${mock.url}/#/jobs/nosuch`, { mayFail: ["/nosuch"] });

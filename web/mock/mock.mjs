@@ -191,11 +191,13 @@ const types = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", "
  * startMock serves dist and the stories on a port of 127.0.0.1, 0 for any.
  * options: token, which requests must have; checkpoints, false for a job without; restarts,
  * how many the job had; state, that of the window's two subtasks, which has a memory budget then;
- * late, how many records the window has dropped.
+ * late, how many records the window has dropped; fails, told a path and how often it was asked for
+ * before, says whether the answer is a 503.
  */
 export async function startMock(port = 0, options = {}) {
   const born = Date.now();
   const requests = [];
+  const asked = {};
   const server = createServer(async (request, response) => {
     const url = new URL(request.url, "http://mock");
     requests.push(`${request.method} ${url.pathname}`);
@@ -207,6 +209,10 @@ export async function startMock(port = 0, options = {}) {
     }
     if (options.token && request.headers.authorization !== `Bearer ${options.token}`) {
       return json(401, { errors: ["a bearer token is required"] });
+    }
+    asked[url.pathname] = (asked[url.pathname] ?? -1) + 1;
+    if (options.fails?.(url.pathname, asked[url.pathname])) {
+      return json(503, { errors: ["Too many requests at the same time."] });
     }
     if (url.pathname === "/lowwater/events") {
       response.writeHead(200, { "content-type": "text/event-stream" });
