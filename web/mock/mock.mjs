@@ -156,7 +156,7 @@ function api(path, query, s, options) {
         answer: `Window "per-minute" is silent because partition 2 of topic orders has sent nothing for ${Math.floor((s.now - s.quietSince) / minute)} min and holds the watermark.`,
         culprit: { source: "orders", topic: "orders", partitions: [2], subtasks: [2], operator: "per-minute" },
         why: ["The other partitions go on: their watermarks are 7 min ahead.", "There is no idle timeout, so a silent partition counts for ever."],
-        numbers: { silence_ms: s.now - s.quietSince, watermark_ms: s.held, waiting_records: 14203 },
+        numbers: { silent_ms: s.now - s.quietSince, watermark: s.held, waiting_records: 14203 },
         ruled_out: [{ code: "backpressure", because: "no subtask is back-pressured more than 18 %" }, { code: "alignment-blocked", because: "no split is paused" }],
         unless: [{ code: "stalled-reader", needs: "the end offsets of the partition" }],
         fixes: [

@@ -253,7 +253,7 @@ export interface Finding {
   likely: boolean;
   answer: string;
   why?: string[];
-  /** Integers; a name that ends in _ms has milliseconds, of a time or a length. */
+  /** Integers. A name that ends in _ms is a length of time in milliseconds; event_time and watermarks are times. */
   numbers?: Record<string, number>;
   ruled_out?: { code: string; because: string }[];
   unless?: { code: string; needs: string }[];

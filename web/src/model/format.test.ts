@@ -91,7 +91,11 @@ test("share is a percentage within bounds", () => {
 
 test.each([
   ["gap_ms", 432_000, ["gap", "7 min 12 s"]],
-  ["held_watermark_ms", new Date(2026, 0, 2, 3, 4, 5).getTime(), ["held watermark", "03:04:05.000"]],
+  ["behind_ms", 6 * 365 * 86_400_000, ["behind", "6 y"]],
+  ["arrived_at_ms", 432_000, ["arrived at", "7 min 12 s after the start"]],
+  ["watermark", new Date(2026, 0, 2, 3, 4, 5).getTime(), ["watermark", "03:04:05.000"]],
+  ["input_watermark", new Date(1970, 0, 1, 3, 4, 5).getTime(), ["input watermark", "1970-01-01 03:04:05.000"]],
+  ["event_time", 1.7e18, ["event time", "1700000000000000000"]],
   ["output_watermark", -(2 ** 63), ["output watermark", "none"]],
   ["pace_ms_per_s", 295, ["pace", "295 ms each second"]],
   ["open_windows", 1234, ["open windows", "1\u202f234"]],
