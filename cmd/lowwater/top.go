@@ -167,7 +167,7 @@ func openScreen(in, out *os.File, quit func()) (*fullScreen, error) {
 		}
 		go quitOnKey(in, quit)
 	}
-	_, _ = io.WriteString(out, "\x1b[?1049h\x1b[?25l") // the other screen, without a cursor
+	_, _ = io.WriteString(out, "\x1b[?1049h\x1b[?25l\x1b[?7l") // the other screen, without a cursor; lines do not wrap
 	return s, nil
 }
 
@@ -187,7 +187,7 @@ func quitOnKey(in io.Reader, quit func()) {
 
 // close gives the terminal back as it was.
 func (s *fullScreen) close() {
-	_, _ = io.WriteString(s.out, "\x1b[?25h\x1b[?1049l")
+	_, _ = io.WriteString(s.out, "\x1b[?7h\x1b[?25h\x1b[?1049l")
 	if s.before != nil {
 		_ = term.Restore(int(s.in.Fd()), s.before)
 	}

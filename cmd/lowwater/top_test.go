@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -206,18 +207,94 @@ func TestTopFitsTheScreen(t *testing.T) {
 	}
 	f.failure = "http://localhost:8081: no answer within 10s"
 	for _, size := range [][2]int{{100, 30}, {60, 16}, {40, 14}, {20, 14}} {
-		lines := f.lines(size[0], size[1])
-		if len(lines) > size[1] {
-			t.Errorf("%v: %d lines", size, len(lines))
-		}
-		for _, l := range lines {
-			if n := utf8.RuneCountInString(l.text); n > size[0] {
-				t.Errorf("%v: %d columns: %s", size, n, l.text)
-			}
-		}
-		all := texts(lines)
+		all := texts(fitting(t, f, size[0], size[1]))
 		if !strings.Contains(all, "could not look") || !strings.Contains(all, "orders-0") || !strings.Contains(all, "more") {
 			t.Errorf("%v:\n%s", size, all)
+		}
+	}
+}
+
+// fitting lays a frame out and checks that it is no larger than the terminal.
+func fitting(t *testing.T, f *frame, width, height int) []line {
+	t.Helper()
+	lines := f.lines(width, height)
+	if len(lines) > height {
+		t.Errorf("%d lines on a terminal of %d columns and %d lines:\n%s", len(lines), width, height, texts(lines))
+	}
+	for _, l := range lines {
+		if n := utf8.RuneCountInString(l.text); n > width {
+			t.Errorf("%d columns of %d: %s", n, width, l.text)
+		}
+	}
+	return lines
+}
+
+// crowdedFrame has more of everything than a terminal; what holds is the last vertex.
+func crowdedFrame() *frame {
+	f := stalledFrame()
+	f.failure = "http://localhost:8081: no answer within 10s"
+	for i := range 40 {
+		vertex, split := slices.Clone(f.vertices[0]), slices.Clone(f.splits[1])
+		vertex[0], split[0] = fmt.Sprintf("vertex %d", i), fmt.Sprintf("  orders-%d", i+2)
+		f.vertices, f.held = slices.Insert(f.vertices, 0, vertex), slices.Insert(f.held, 0, false)
+		f.splits, f.holds = append(f.splits, split), append(f.holds, false)
+		f.states = append(f.states, []string{fmt.Sprintf("state %d", i), "1 MiB", "2 MiB", "0", "0 B", "0", "0"})
+	}
+	return f
+}
+
+// TestTopFitsAnyScreen: all tables give way, the answer does not.
+func TestTopFitsAnyScreen(t *testing.T) {
+	f := crowdedFrame()
+	for _, width := range []int{1, 2, 7, 20, 40, 80, 200} {
+		for height := 1; height < 150; height++ {
+			all := texts(fitting(t, f, width, height))
+			if width >= 40 && !strings.HasPrefix(all, "Partition 0 of orders is quiet.\n") && !strings.Contains(all, "\nPartition 0 of orders is quiet.\n") {
+				t.Errorf("%d columns, %d lines: no answer in\n%s", width, height, all)
+			}
+		}
+	}
+	f.answer = strings.Repeat("a"+strings.Repeat("b", 30)+" ", 20)
+	if all := texts(fitting(t, f, 20, 5)); !strings.HasSuffix(all, "…\n") || strings.Contains(all, "lowwater") {
+		t.Errorf("a long answer on a small terminal:\n%s", all)
+	}
+}
+
+// TestTopShares the lines of a terminal among its tables; what holds is shown of each.
+func TestTopShares(t *testing.T) {
+	want := `lowwater top · orders · running for 16 min 43 s · 00:16:43.000 UTC · http://loc…
+could not look: http://localhost:8081: no answer within 10s
+Partition 0 of orders is quiet.
+smallest watermark 00:16:35.000, 8.0 s behind: orders-0 > orders[0] > count
+
+VERTEX         PAR  LOW WATERMARK  BEHIND  BUSY  BLOCKED  IN/S  OUT/S  LATE
+vertex 39        1   00:16:35.000   8.0 s   50%       0%    40     40
+orders           1   00:16:35.000   8.0 s   50%       0%    40     40
+count > print    1   00:16:35.000   8.0 s  100%        ?    40      ?     3
+… 39 more
+
+STATE    IN MEMORY  BUDGET  ENTRIES ON DISK  DISK  READS/S  WRITES/S
+state 0      1 MiB   2 MiB                0   0 B        0         0
+state 1      1 MiB   2 MiB                0   0 B        0         0
+state 2      1 MiB   2 MiB                0   0 B        0         0
+… 37 more
+
+  SPLIT     SUBTASK  STATE      WATERMARK  BEHIND  UNCHANGED  NEXT  LAG
+* orders-0  0        active  00:16:35.000   8.0 s      2.0 s    30    0
+  orders-1  0        active  00:16:42.500   0.5 s      0.0 s    30    0
+… 40 more
+`
+	if diff := cmp.Diff(want, texts(crowdedFrame().lines(80, 21))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestTopOfAnEmptyPlan: a server may tell of a job before it knows the plan.
+func TestTopOfAnEmptyPlan(t *testing.T) {
+	e := &why.Evidence{Job: "orders", AtMillis: 1, History: []why.Snapshot{{AtMillis: 1}}}
+	for _, d := range []*why.Diagnosis{why.Diagnose(e), {Findings: []why.Finding{{Severity: why.Fine, Answer: "Nothing runs."}}}} {
+		if all := texts(newFrame(e, d, &stood{}, "URL").lines(80, 24)); !strings.Contains(all, d.Answer().Answer[:10]) || strings.Contains(all, "VERTEX") {
+			t.Errorf("frame:\n%s", all)
 		}
 	}
 }
