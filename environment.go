@@ -177,7 +177,8 @@ func NewEnvironment(options ...Option) *Environment {
 //   - nil when the input has ended or, once ctx is done, when the job has stopped
 //     gracefully: sources stop reading, records under way reach the sinks and are
 //     flushed, windows still open do not fire, and a job with checkpoints takes a last
-//     one. A stop that takes longer than WithStopTimeout is ErrStopTimeout;
+//     one. A stop that takes longer than WithStopTimeout is ErrStopTimeout, and one of a
+//     job that has failed and waits for its restart is what it failed with;
 //   - nil after Job.Cancel;
 //   - otherwise the first error of the job that it was not restarted after. Errors of
 //     operators and user functions, panics included, are *OperatorError.

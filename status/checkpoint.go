@@ -29,6 +29,9 @@ type Checkpoints struct {
 	Restored, Total, InProgress, Completed, Failed int64
 	// History is the latest, oldest first, savepoints included.
 	History []Checkpoint
+	// LatestCompleted, LatestSavepoint and LatestFailed are the last of each kind, nil if
+	// there is none. They stay when so many others followed that History has them no more.
+	LatestCompleted, LatestSavepoint, LatestFailed *Checkpoint
 	// RestoredFrom is nil if the job did not start from one.
 	RestoredFrom *RestoredCheckpoint
 }

@@ -64,8 +64,7 @@ func (c *inspectCommand) Run(stdout io.Writer) (err error) {
 		}
 		out.WriteString("\nverified: every byte is as it was written\n")
 	}
-	_, err = io.WriteString(stdout, out.String())
-	return err
+	return writePlain(stdout, out.String())
 }
 
 func showCheckpoint(out io.Writer, cp *checkpoint.Checkpoint) {
@@ -197,10 +196,10 @@ func (c *listCommand) Run(stdout io.Writer) (err error) {
 		return err
 	}
 	if len(infos) == 0 {
-		_, err := fmt.Fprintf(stdout, "no checkpoints in %s\n", store.Path())
-		return err
+		return writePlain(stdout, fmt.Sprintf("no checkpoints in %s\n", store.Path()))
 	}
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	var out strings.Builder
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "id\tkind\tcompleted\tjob\tbytes\tstate\tpath")
 	damaged := 0
 	for _, info := range infos {
@@ -209,7 +208,8 @@ func (c *listCommand) Run(stdout io.Writer) (err error) {
 			damaged++
 		}
 	}
-	if err := w.Flush(); err != nil || damaged == 0 {
+	_ = w.Flush() // a strings.Builder takes everything
+	if err := writePlain(stdout, out.String()); err != nil || damaged == 0 {
 		return err
 	}
 	errs := []error{fmt.Errorf("%d of %d are damaged", damaged, len(infos))}

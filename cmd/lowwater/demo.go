@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/lowwater/lowwater"
 )
 
 type demoCommand struct {
@@ -19,6 +21,8 @@ type demoCommand struct {
 	REST     string        `name:"rest" default:"127.0.0.1:8081" placeholder:"ADDR" help:"Serve the Web UI and the REST API there (${default}); off for nowhere."`
 	Act      int           `placeholder:"N" help:"End after act N instead of the last."`
 	Hold     bool          `help:"Keep the last job running until interrupted; with --act, as it is in that act."`
+
+	restOptions []lowwater.RESTOption // of tests
 }
 
 // Help is what `lowwater demo --help` adds.

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"unicode"
 
 	"github.com/lowwater/lowwater/internal/graph"
 	"github.com/lowwater/lowwater/internal/why"
@@ -64,7 +63,9 @@ type explained struct {
 }
 
 // Run explains.
-func (c *explainCommand) Run(stdout io.Writer) error {
+func (c *explainCommand) Run(stdout io.Writer) error { return blind(c.run(stdout)) }
+
+func (c *explainCommand) run(stdout io.Writer) error {
 	var e *explained
 	var err error
 	if c.URL != "" {
@@ -73,7 +74,7 @@ func (c *explainCommand) Run(stdout io.Writer) error {
 		e, err = readPlan(c.Plan)
 	}
 	if err != nil {
-		return &exitError{exitBlind, err}
+		return err
 	}
 	if c.JSON {
 		encoder := json.NewEncoder(stdout)
@@ -82,13 +83,10 @@ func (c *explainCommand) Run(stdout io.Writer) error {
 	} else {
 		err = e.write(stdout)
 	}
-	switch {
-	case err != nil:
-		return &exitError{exitBlind, err}
-	case len(e.Warnings) > 0:
+	if err == nil && len(e.Warnings) > 0 {
 		return &exitError{code: exitFindings}
 	}
-	return nil
+	return err
 }
 
 // readPlan reads a plan of ours.
@@ -111,6 +109,9 @@ func readPlan(name string) (*explained, error) {
 		return nil, fmt.Errorf("%s: version %d of the plan's form; this lowwater knows %d", name, d.Version, graph.DescriptionVersion)
 	}
 	for i, o := range d.Operators {
+		if o.Parallelism < 0 || o.Parallelism > graph.MaxKeyGroups {
+			return nil, fmt.Errorf("%s is not a plan: operator %d (%q) has parallelism %d: must be at most %d", name, i, o.Name, o.Parallelism, graph.MaxKeyGroups)
+		}
 		if o.ID != i || slices.ContainsFunc(o.Inputs, func(in graph.InputDescription) bool {
 			return in.From < 0 || in.From >= i || in.Input < 0 || in.Input > i
 		}) {
@@ -173,7 +174,7 @@ func (c *explainCommand) running() (*explained, error) {
 		return nil, fmt.Errorf("%s: %w", o.client, err)
 	}
 	evidence := o.job.Evidence()
-	e := &explained{Job: evidence.Job, Operators: evidence.Operators, Warnings: []plan.Warning{}}
+	e := &explained{Job: evidence.Job, Operators: evidence.Operators, Warnings: []plan.Warning{}, Unseen: slices.Clone(o.job.Unseen())}
 	facts := plan.Facts{Engine: evidence.Engine.Name, IntervalMillis: evidence.WatermarkIntervalMillis, Splits: map[string]int{}}
 	for _, s := range evidence.History[0].Splits {
 		facts.Splits[s.Source]++
@@ -231,19 +232,13 @@ func (e *explained) write(w io.Writer) error {
 			b.WriteString(line + "\n")
 		}
 	}
-	_, err := io.WriteString(w, plainText(b.String()))
-	return err
+	return writePlain(w, b.String())
 }
 
-// plainText drops control characters but for line ends: names that others chose may have
-// some for the terminal.
-func plainText(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' {
-			return -1
-		}
-		return r
-	}, s)
+// writePlain writes text that holds what others chose, without what would steer a terminal.
+func writePlain(w io.Writer, text string) error {
+	_, err := io.WriteString(w, why.Plain(text))
+	return err
 }
 
 // oneLine writes a name in one line.

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/lowwater/lowwater/internal/why/collect/flink"
@@ -16,6 +18,8 @@ type clusterFlags struct {
 	TokenFile string        `name:"token-file" placeholder:"FILE" help:"Send the bearer token in this file."`
 	CA        string        `name:"ca" placeholder:"FILE" help:"Trust the certificates in this PEM file."`
 	Timeout   time.Duration `default:"10s" help:"How long each request may take."`
+
+	dial func(ctx context.Context, network, address string) (net.Conn, error) // of tests
 }
 
 func (c *clusterFlags) validate() error {
@@ -27,7 +31,7 @@ func (c *clusterFlags) validate() error {
 
 // client returns a client. The caller closes it.
 func (c *clusterFlags) client() (*flink.Client, error) {
-	o := flink.Options{URL: c.URL, Timeout: c.Timeout}
+	o := flink.Options{URL: c.URL, Timeout: c.Timeout, Dial: c.dial}
 	var err error
 	if c.TokenFile != "" {
 		if o.Token, err = readSecret(c.TokenFile); err != nil {
@@ -60,6 +64,15 @@ func (e *exitError) Error() string {
 }
 
 func (e *exitError) Unwrap() error { return e.err }
+
+// blind gives what kept a command from looking an exit code that is not that of a finding.
+func blind(err error) error {
+	var exit *exitError
+	if err == nil || errors.As(err, &exit) {
+		return err
+	}
+	return &exitError{exitBlind, err}
+}
 
 // exitCode returns what an error of a command ends it with, and whether it is to be
 // printed.

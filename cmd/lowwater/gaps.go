@@ -117,7 +117,11 @@ func (c *gapsCommand) Run(stdout io.Writer, stderr stderrWriter) error {
 	if c.JSON {
 		return report.JSON(stdout)
 	}
-	return report.Text(stdout)
+	var out strings.Builder
+	if err := report.Text(&out); err != nil {
+		return err
+	}
+	return writePlain(stdout, out.String())
 }
 
 // replay tries the choices that were asked for, or a grid.

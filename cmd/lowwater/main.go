@@ -1,6 +1,9 @@
-// Command lowwater shows event time at work: its demo runs small jobs on an
-// embedded Kafka, or on a real one, and explains what they do from their own
-// numbers.
+// Command lowwater looks at jobs, lowwater's and Apache Flink's, and at their
+// topics: why says what holds event time back and what to change, top shows a job
+// as it runs, explain judges a plan before it runs, gaps finds the bound and the
+// idle timeout that fit a topic, and checkpoint looks at what is stored. The demo
+// runs small jobs on an embedded Kafka, or on a real one, and explains what they
+// do from their own numbers.
 //
 // Jobs of one's own are programs that import package lowwater; this command does
 // not run them.
@@ -15,6 +18,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/lowwater/lowwater/internal/why"
 )
 
 // version is set by the linker.
@@ -40,7 +45,8 @@ type commands struct {
 
 const description = `Event-time stream processing over Kafka.
 
-Exit codes: 0 done, 1 failed, 2 used wrongly.`
+Exit codes: 0 done, 1 failed, 2 used wrongly. Of why and explain 1 is a finding;
+of why, explain and top 2 is also that they could not look.`
 
 func main() { os.Exit(cli(os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -83,11 +89,14 @@ func cli(args []string, stdout, stderr io.Writer) int {
 	return exitOK
 }
 
-// fail prints err in one line.
+// fail prints err in one line. What a server or a file said may be in it.
 func fail(stderr io.Writer, code int, err error) int {
-	fmt.Fprintln(stderr, "lowwater:", strings.ReplaceAll(err.Error(), "\n", "; "))
+	fmt.Fprintln(stderr, "lowwater:", inOneLine(err.Error()))
 	return code
 }
+
+// inOneLine writes an error, or several joined, in one line for a terminal.
+func inOneLine(text string) string { return why.Plain(strings.ReplaceAll(text, "\n", "; ")) }
 
 type versionCommand struct{}
 

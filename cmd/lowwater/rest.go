@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"syscall"
 
 	"github.com/lowwater/lowwater"
@@ -21,12 +22,12 @@ func (c *demoCommand) serve(s *screen) (*lowwater.RESTServer, error) {
 	if c.REST == "" || c.REST == restOff {
 		return nil, nil
 	}
-	quiet := lowwater.RESTLogger(slog.New(warnings{screen: s}))
-	server, err := lowwater.ServeREST(c.REST, quiet)
+	options := append(slices.Clip(c.restOptions), lowwater.RESTLogger(slog.New(warnings{screen: s})))
+	server, err := lowwater.ServeREST(c.REST, options...)
 	note := ""
 	if c.REST == lowwater.DefaultRESTAddr && errors.Is(err, syscall.EADDRINUSE) {
 		host, port, _ := net.SplitHostPort(c.REST)
-		server, err = lowwater.ServeREST(net.JoinHostPort(host, "0"), quiet)
+		server, err = lowwater.ServeREST(net.JoinHostPort(host, "0"), options...)
 		note = fmt.Sprintf(" (port %s is taken)", port)
 	}
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"golang.org/x/term"
 )
 
 // textWidth is where text is broken into lines.
@@ -35,6 +37,16 @@ func newScreen(w io.Writer) *screen {
 		s.live = err == nil && info.Mode()&os.ModeCharDevice != 0
 	}
 	return s
+}
+
+// width is that of the terminal, or textWidth elsewhere.
+func (s *screen) width() int {
+	if file, ok := s.w.(*os.File); ok && s.live {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return textWidth
 }
 
 // lines prints lines that stay.

@@ -49,7 +49,9 @@ q quits. Flink's metrics are up to 10 s old, so its numbers move in steps.`
 func (c *topCommand) Validate() error { return c.clusterFlags.validate() }
 
 // Run shows the job until the user quits.
-func (c *topCommand) Run(stdout io.Writer) error {
+func (c *topCommand) Run(stdout io.Writer) error { return blind(c.show(stdout)) }
+
+func (c *topCommand) show(stdout io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	client, err := c.clusterFlags.client()

@@ -36,7 +36,7 @@ type whyCommand struct {
 	For     time.Duration `default:"12s" help:"How long to look: what moves is told by the difference. 0s looks once."`
 	Watch   bool          `help:"Look again and again, and report changes, until interrupted."`
 	JSON    bool          `name:"json" help:"Print JSON."`
-	Details bool          `help:"Also print the watermarks of all operators and partitions."`
+	Details bool          `help:"Also print the numbers that prove the findings, and the watermarks of all operators and partitions."`
 }
 
 // Help is what `lowwater why --help` adds.
@@ -54,7 +54,8 @@ Nothing is changed anywhere.
 Exit codes: 0 nothing is wrong, 1 something is, 2 could not look, or not see enough.
 A silence counts after 30 s, or 5 min where records come seldom: a shorter --for may not
 tell. A job of lowwater's has looked since its start and answers at once, unless
---brokers are given. --watch waits for a job if none runs yet.
+--brokers are given. --watch waits for a job if none runs yet, and follows one that
+is started again by its name.
 Flink's metrics are up to 10 s old: looking for less than 11 s does not tell what moves.`
 }
 
@@ -77,6 +78,11 @@ func (c *whyCommand) Run(stdout io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
+	return blind(c.run(ctx, stdout))
+}
+
+// run looks and reports until ctx ends.
+func (c *whyCommand) run(ctx context.Context, stdout io.Writer) error {
 	find := c.observer
 	if c.Watch {
 		find = func(ctx context.Context) (*observer, error) { return c.await(ctx, stdout) }
@@ -86,26 +92,26 @@ func (c *whyCommand) Run(stdout io.Writer) error {
 		if c.Watch && ctx.Err() != nil {
 			return nil
 		}
-		return &exitError{exitBlind, err}
+		return err
 	}
 	defer o.close()
 	if c.Watch {
 		return c.watch(ctx, o, stdout)
 	}
 	if err := o.look(ctx); err != nil {
-		return &exitError{exitBlind, err}
+		return err
 	}
 	if c.For > 0 && o.told == nil {
 		if !sleep(ctx, c.For) {
-			return &exitError{exitBlind, errors.New("interrupted")}
+			return errors.New("interrupted")
 		}
 		if err := o.look(ctx); err != nil {
-			return &exitError{exitBlind, err}
+			return err
 		}
 	}
 	d := o.diagnose()
 	if err := c.report(stdout, o, d); err != nil {
-		return &exitError{exitBlind, err}
+		return err
 	}
 	switch f := d.Answer(); {
 	case f.Code == why.NotEnoughEvidence && f.Severity == why.Fine:
@@ -194,6 +200,20 @@ func (o *observer) look(ctx context.Context) error {
 	return nil
 }
 
+// follow turns to the job that has taken the place of one that a look did not find. The
+// error says why there is none.
+func (o *observer) follow(ctx context.Context, look error) error {
+	next, err := o.job.Successor(ctx, look)
+	switch {
+	case err == nil:
+		o.job, o.told = next, nil
+		return nil
+	case errors.Is(err, look):
+		return err
+	}
+	return fmt.Errorf("%s: %w", o.client, err)
+}
+
 func (o *observer) diagnose() *why.Diagnosis {
 	if o.told != nil {
 		return o.told.Diagnosis(o.job.Evidence().Engine)
@@ -219,7 +239,8 @@ func (c *whyCommand) report(w io.Writer, o *observer, d *why.Diagnosis) error {
 		}
 		return encoder.Encode(d.Report())
 	}
-	if err := d.Write(w, why.Style{Bold: newScreen(w).live}); err != nil {
+	s := newScreen(w)
+	if err := d.Write(w, why.Style{Width: s.width(), Bold: s.live, Numbers: c.Details}); err != nil {
 		return err
 	}
 	if c.Details {
@@ -248,30 +269,40 @@ func (c *whyCommand) await(ctx context.Context, w io.Writer) (*observer, error) 
 }
 
 // watch looks until it is interrupted and reports what is new. Losing sight of the job is
-// news, too, and does not end it.
+// news, too, and does not end it: a job that runs again under the same name is followed.
 func (c *whyCommand) watch(ctx context.Context, o *observer, w io.Writer) error {
 	last := ""
+	tell := func(text string) error {
+		if text == last {
+			return nil
+		}
+		last = text
+		return c.news(w, text)
+	}
 	for looks := 1; ; looks++ {
-		err := o.look(ctx)
+		look := o.look(ctx)
+		var lost, err error
+		if look != nil && ctx.Err() == nil {
+			lost = o.follow(ctx, look)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil:
-			if text := "could not look: " + err.Error(); text != last {
-				last = text
-				if err := c.news(w, text); err != nil {
-					return err
-				}
-			}
+		case lost != nil:
+			err = tell("could not look: " + lost.Error())
+		case look != nil:
+			looks = 0
+			err = tell(fmt.Sprintf("job %q runs again, as %s", o.job.Job().Name, o.job.Job().ID))
 		case looks > 1 || o.told != nil:
 			o.job.Forget(remembered)
 			d := o.diagnose()
 			if is := identity(d); is != last {
 				last = is
-				if err := errors.Join(c.news(w, ""), c.report(w, o, d)); err != nil {
-					return err
-				}
+				err = errors.Join(c.news(w, ""), c.report(w, o, d))
 			}
+		}
+		if err != nil {
+			return err
 		}
 		if !sleep(ctx, c.For) {
 			return nil
@@ -288,7 +319,7 @@ func (c *whyCommand) news(w io.Writer, text string) error {
 		}
 		return json.NewEncoder(w).Encode(map[string]string{"error": text})
 	}
-	_, err := fmt.Fprintf(w, "\n== %s %s\n", time.Now().Format(time.TimeOnly), text)
+	_, err := fmt.Fprintf(w, "\n== %s UTC %s\n", time.Now().UTC().Format(time.TimeOnly), inOneLine(text))
 	return err
 }
 

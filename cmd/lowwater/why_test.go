@@ -89,13 +89,22 @@ func runCLI(t *testing.T, want int, args ...string) (stdout, stderr string) {
 func TestWhy(t *testing.T) {
 	url := recordedCluster(t, nil)
 	out, errs := runCLI(t, exitFindings, "why", "--url", url, "--for=1ms", "--details")
-	for _, want := range []string{"quiet-partition, ", "partition 2", "withIdleness", "quiet_a-2", "seen at "} {
+	for _, want := range []string{"quiet-partition, ", "partition 2", "withIdleness", "quiet_a-2", "seen at ", "_ms="} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the report lacks %q:\n%s", want, out)
 		}
 	}
 	if errs != "" {
 		t.Errorf("standard error: %q", errs)
+	}
+	out, _ = runCLI(t, exitFindings, "why", "--url", url, "--for=1ms")
+	if strings.Contains(out, "_ms=") {
+		t.Errorf("numbers by their names, without --details:\n%s", out)
+	}
+	for line := range strings.Lines(out) {
+		if !strings.HasPrefix(line, "      ") && len(strings.TrimSuffix(line, "\n")) > textWidth { // code is not wrapped
+			t.Errorf("%d columns: %s", len(line)-1, line)
+		}
 	}
 	out, _ = runCLI(t, exitFindings, "why", "--url", url, "--for=1ms", "--json", "--job=quiet")
 	var report why.Report
@@ -124,6 +133,8 @@ func TestWhyCannotLook(t *testing.T) {
 		{[]string{"why", "--url", url, "--token-file=/nowhere"}, "--token-file"},
 		{[]string{"why", "--url", url + "/elsewhere"}, "HTTP 404"},
 		{[]string{"explain", "--url", "http://127.0.0.1:1"}, "127.0.0.1:1"},
+		{[]string{"top", "--url", "http://127.0.0.1:1"}, "127.0.0.1:1"},
+		{[]string{"top", "--url", "nonsense"}, "is not the URL"},
 		{[]string{"explain", "/nowhere.json"}, "/nowhere.json"},
 	}
 	for _, test := range tests {
@@ -228,7 +239,8 @@ func TestExplain(t *testing.T) {
 	}
 	for name, content := range map[string]string{
 		"empty": "", "no plan": `{"version":1,"operators":[{"id":3}]}`, "a loop": `{"version":1,"operators":[{"id":0,"inputs":[{"from":0}]}]}`,
-		"another version": `{"version":99}`, "no JSON": "hello",
+		"impossible parallelism": `{"version":1,"operators":[{"id":0,"parallelism":2000000000}]}`,
+		"another version":        `{"version":99}`, "no JSON": "hello",
 	} {
 		bad := fmt.Sprintf("%s/%s.json", t.TempDir(), strings.ReplaceAll(name, " ", "-"))
 		if err := os.WriteFile(bad, []byte(content), 0o644); err != nil {

@@ -45,8 +45,7 @@ func writeDetails(w io.Writer, e *why.Evidence) error {
 			knownInstant(s.Watermark), known(s.PositionOffset), known(s.EndOffset), knownInstant(s.LastAppendMillis))
 	}
 	_ = t.Flush()
-	_, err := io.WriteString(w, plainText(b.String()))
-	return err
+	return writePlain(w, b.String())
 }
 
 func known(k why.Known[int64]) string {

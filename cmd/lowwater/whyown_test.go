@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -94,6 +95,14 @@ func TestExplainAsksOurServer(t *testing.T) {
 	}
 }
 
+// TestExplainOfABusyServer: that a server of ours could not tell is said.
+func TestExplainOfABusyServer(t *testing.T) {
+	out, _ := runCLI(t, exitOK, "explain", "--url", ownServer(t, map[string]string{"graph": ""}))
+	if flat := strings.Join(strings.Fields(out), " "); !strings.Contains(flat, "whether this is a server of lowwater's, so it was taken for one of Flink's") {
+		t.Errorf("output:\n%s", out)
+	}
+}
+
 // TestWatchWaits: a watch that is begun before the job sees the job.
 func TestWatchWaits(t *testing.T) {
 	t.Parallel()
@@ -104,14 +113,20 @@ func TestWatchWaits(t *testing.T) {
 	}
 	proxy := httputil.NewSingleHostReverseProxy(behind)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/jobs/overview" && asked.Add(1) <= 3 {
-			_, _ = w.Write([]byte(`{"jobs":[]}`))
-			return
+		if r.URL.Path == "/jobs/overview" {
+			switch asked.Add(1) {
+			case 1, 2:
+				_, _ = w.Write([]byte(`{"jobs":[]}`))
+				return
+			case 3:
+				_, _ = w.Write([]byte(`{"jobs":[{"jid":"1","name":"quiet","state":"CANCELED"}]}`))
+				return
+			}
 		}
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	c := &whyCommand{clusterFlags: clusterFlags{URL: server.URL}, For: time.Millisecond, Watch: true}
+	c := &whyCommand{clusterFlags: clusterFlags{URL: server.URL, Job: "quiet"}, For: time.Millisecond, Watch: true}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var out bytes.Buffer
@@ -120,7 +135,114 @@ func TestWatchWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.close()
-	if n := strings.Count(out.String(), "waiting: "); n != 1 || !strings.Contains(out.String(), "no job runs") || asked.Load() != 4 {
+	if n := strings.Count(out.String(), "waiting: "); n != 2 || !strings.Contains(out.String(), "no job runs") ||
+		!strings.Contains(out.String(), `job "quiet" is CANCELED`) || asked.Load() != 4 {
 		t.Errorf("asked %d times:\n%s", asked.Load(), &out)
+	}
+}
+
+// TestWatchFollows: a job that is started again under its name, with another id, is looked at
+// further, also if its name was not given.
+func TestWatchFollows(t *testing.T) {
+	t.Parallel()
+	var id string
+	behind, err := url.Parse(recordedCluster(t, func(answers map[string]json.RawMessage) {
+		for path := range answers {
+			if job, ok := strings.CutPrefix(path, "/jobs/"); ok && len(job) == 32 {
+				id = job
+			}
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const again = "00000000000000000000000000000001"
+	var restarted atomic.Bool
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	proxy.ModifyResponse = func(r *http.Response) error {
+		if !restarted.Load() || r.Request.URL.Path != "/jobs/overview" {
+			return nil
+		}
+		body, err := io.ReadAll(r.Body)
+		body = bytes.ReplaceAll(body, []byte(id), []byte(again))
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		r.Header.Del("Content-Length")
+		return err
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if restarted.Load() && strings.Contains(r.URL.Path, id) {
+			http.Error(w, `{"errors":["Job not found"]}`, http.StatusNotFound)
+			return
+		}
+		r.URL.Path = strings.Replace(r.URL.Path, again, id, 1)
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	c := &whyCommand{clusterFlags: clusterFlags{URL: server.URL}, For: time.Millisecond, Watch: true}
+	o, err := c.observer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	out := &reports{seen: func(n int) {
+		restarted.Store(true)
+		if n == 2 {
+			cancel()
+		}
+	}}
+	if err := c.watch(ctx, o, out); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.b.String(); out.n != 2 || strings.Count(text, `job "quiet" runs again, as `+again) != 1 || !strings.Contains(text, " UTC job ") {
+		t.Errorf("%d reports:\n%s", out.n, text)
+	}
+}
+
+// reports counts the reports that are written.
+type reports struct {
+	b    bytes.Buffer
+	n    int
+	seen func(n int)
+}
+
+func (r *reports) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("quiet-partition, ")) {
+		r.n++
+		r.seen(r.n)
+	}
+	return r.b.Write(p)
+}
+
+// TestWhyOfAnEndedJob: a server of ours says how it has ended.
+func TestWhyOfAnEndedJob(t *testing.T) {
+	end := why.End{Job: "quiet", How: "was canceled", Started: time.UnixMilli(0), At: time.UnixMilli(60_000)}
+	report, err := json.Marshal(end.Report(time.UnixMilli(90_000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, errs := runCLI(t, exitBlind, "why", "--url", ownServer(t, map[string]string{"graph": "{}", "why": string(report)}))
+	if !strings.Contains(errs, `Job "quiet" was canceled at 1970-01-01 00:01:00 UTC, 60 s after it was started.`) {
+		t.Errorf("%q", errs)
+	}
+}
+
+// TestErrorsDoNotSteerTheTerminal: what a server says is others' text, also as an error.
+func TestErrorsDoNotSteerTheTerminal(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = w.Write([]byte(`{"errors":["\u001b[2J\u001b]0;owned\u0007b\u009b1moom\u202e"]}`))
+	}))
+	defer server.Close()
+	for _, command := range []string{"why", "explain", "top"} {
+		if _, errs := runCLI(t, exitBlind, command, "--url", server.URL); strings.ContainsAny(errs, "\x1b\x07\u009b\u202e") || !strings.Contains(errs, "b1moom") {
+			t.Errorf("%s: %q", command, errs)
+		}
+	}
+	c := &whyCommand{}
+	var out bytes.Buffer
+	if err := c.news(&out, "could not look: \x1b[2J"); err != nil || strings.Contains(out.String(), "\x1b") {
+		t.Errorf("%v: %q", err, &out)
 	}
 }

@@ -196,6 +196,7 @@ func (c *checkpoints) note(report status.Checkpoint) {
 	} else if r.History = append(r.History, report); len(r.History) > historyLength {
 		r.History = slices.Delete(r.History, 0, 1)
 	}
+	noteLatest(r, &report)
 	if before == report.State {
 		return
 	}
@@ -212,6 +213,24 @@ func (c *checkpoints) note(report status.Checkpoint) {
 		r.Completed++
 	case status.CheckpointFailed:
 		r.Failed++
+	}
+}
+
+// noteLatest remembers the last of each kind, however many others follow.
+func noteLatest(r *status.Checkpoints, report *status.Checkpoint) {
+	var at **status.Checkpoint
+	switch {
+	case report.State == status.CheckpointFailed:
+		at = &r.LatestFailed
+	case report.State != status.CheckpointCompleted:
+		return
+	case report.Savepoint:
+		at = &r.LatestSavepoint
+	default:
+		at = &r.LatestCompleted
+	}
+	if *at == nil || (*at).ID <= report.ID {
+		*at = report
 	}
 }
 

@@ -158,7 +158,11 @@ func (j *Job) supervise(r *run) {
 		j.log.Error("the job has failed and will be restarted", "error", err, "after", delay)
 		j.life.enter(status.Restarting)
 		if !j.pause(delay) {
-			err = nil // what the job was to stop or be cancelled for in the meantime
+			if j.ctx.Err() != nil {
+				err = nil // it was cancelled
+			} else {
+				err = fmt.Errorf("stopped while it waited to be restarted, so what was under way has not reached the sinks: %w", err)
+			}
 			break
 		}
 		if r, err = j.newRun(j.ctx); err != nil {
@@ -230,7 +234,8 @@ func (j *Job) Cancel() {
 func (j *Job) Done() <-chan struct{} { return j.done }
 
 // Wait blocks until the job has ended and returns its first error: nil if its
-// input ended or it was stopped gracefully or cancelled.
+// input ended or it was stopped gracefully or cancelled. A job that is stopped while it
+// waits for its restart has not stopped gracefully: it ends with what it failed with.
 func (j *Job) Wait() error {
 	<-j.done
 	return j.err

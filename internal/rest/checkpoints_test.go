@@ -12,6 +12,7 @@ import (
 	"github.com/lowwater/lowwater/format/raw"
 	"github.com/lowwater/lowwater/internal/kafkatest"
 	"github.com/lowwater/lowwater/kafka"
+	"github.com/lowwater/lowwater/status"
 	"github.com/lowwater/lowwater/window"
 )
 
@@ -83,5 +84,37 @@ func TestCheckpoints(t *testing.T) {
 	await(t, "end", func() bool { return field(t, get("/status"), "status") == "FINISHED" })
 	if files, err := os.ReadDir(store); err != nil || len(files) == 0 {
 		t.Errorf("%d files, %v", len(files), err)
+	}
+}
+
+// outage are checkpoints of which so many have failed lately that the history holds no other.
+type outage struct{ fakeCheckpoints }
+
+func (o outage) CheckpointStats() status.Checkpoints {
+	stats := o.fakeCheckpoints.CheckpointStats()
+	stats.History = stats.History[2:]
+	return stats
+}
+
+// TestCheckpointsInAnOutage: the last checkpoint that completed is what matters most when no
+// other does.
+func TestCheckpointsInAnOutage(t *testing.T) {
+	job := newFakeJob(status.Running)
+	job.checkpoints = outage{}
+	base, ids := serveFake(t, job)
+	path := base + "/jobs/" + ids[0]
+	latest := field(t, request(t, "GET", path+"/checkpoints", "").body, "latest")
+	for kind, want := range map[string]float64{"completed": 1, "savepoint": 2, "failed": 3} {
+		if got := field(t, latest, kind); got == nil || field(t, got, "id") != want {
+			t.Errorf("the latest %s is %v, want %v", kind, got, want)
+		}
+	}
+	if a := request(t, "GET", path+"/checkpoints/details/1", ""); a.status != 200 || field(t, a.body, "id") != 1.0 {
+		t.Errorf("details: status %d: %s", a.status, a.text)
+	}
+	for name, want := range map[string]string{"lastCompletedCheckpointId": "2", "lastCheckpointSize": "160", "lastCheckpointCompletedTimestamp": "1800000000012", "lastCheckpointExternalPath": "/checkpoints/1"} {
+		if got := field(t, request(t, "GET", path+"/metrics?get="+name, "").body, 0, "value"); got != want {
+			t.Errorf("%s is %v, want %s", name, got, want)
+		}
 	}
 }

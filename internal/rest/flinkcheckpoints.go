@@ -225,15 +225,6 @@ func checkpoints(o *observe.Observed, _ *http.Request) (any, error) {
 	for i := range stats.History {
 		c := &stats.History[i]
 		cp := checkpointOf(c)
-		switch {
-		case c.State == status.CheckpointFailed:
-			out.Latest.Failed = &cp
-		case c.State != status.CheckpointCompleted:
-		case c.Savepoint:
-			out.Latest.Savepoint = &cp
-		default:
-			out.Latest.Completed = &cp
-		}
 		if c.State == status.CheckpointCompleted {
 			written, state, durations = append(written, cp.Checkpointed), append(state, cp.StateSize), append(durations, cp.Duration)
 			none = append(none, 0)
@@ -242,6 +233,7 @@ func checkpoints(o *observe.Observed, _ *http.Request) (any, error) {
 	}
 	slices.Reverse(out.History)
 	out.History = out.History[:min(len(out.History), shownCheckpoints)]
+	out.Latest.Completed, out.Latest.Savepoint, out.Latest.Failed = latestOf(stats.LatestCompleted), latestOf(stats.LatestSavepoint), latestOf(stats.LatestFailed)
 	if r := stats.RestoredFrom; r != nil {
 		out.Latest.Restored = &restoredJSON{r.ID, r.At.UnixMilli(), r.Savepoint, r.Path}
 	}
@@ -250,6 +242,14 @@ func checkpoints(o *observe.Observed, _ *http.Request) (any, error) {
 		"alignment_buffered": statisticOf(none), "processed_data": statisticOf(none), "persisted_data": statisticOf(none),
 	}
 	return out, nil
+}
+
+func latestOf(c *status.Checkpoint) *checkpointJSON {
+	if c == nil {
+		return nil
+	}
+	cp := checkpointOf(c)
+	return &cp
 }
 
 type externalization struct {
@@ -302,6 +302,11 @@ func checkpointOfRequest(o *observe.Observed, r *http.Request) (*status.Checkpoi
 	for i := range stats.History {
 		if stats.History[i].ID == id {
 			return &stats.History[i], nil
+		}
+	}
+	for _, c := range []*status.Checkpoint{stats.LatestCompleted, stats.LatestSavepoint, stats.LatestFailed} {
+		if c != nil && c.ID == id {
+			return c, nil
 		}
 	}
 	return nil, notFound(handlerException, "Could not find checkpointing statistics for checkpoint %d.", id)

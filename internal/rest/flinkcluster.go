@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"net"
 	"net/http"
 	"runtime"
 	"slices"
@@ -196,7 +197,7 @@ type keyValue struct {
 
 // serverConfig is the settings that anyone who may ask may know. The token is none.
 func (s *Server) serverConfig() []keyValue {
-	host, port, _ := strings.Cut(s.Addr().String(), ":")
+	host, port, _ := net.SplitHostPort(s.Addr().String())
 	return []keyValue{
 		{"rest.address", host},
 		{"rest.port", port},

@@ -244,7 +244,9 @@ func (fakeCheckpoints) CheckpointStats() status.Checkpoints {
 	}
 	failed := status.Checkpoint{ID: 3, State: status.CheckpointFailed, Triggered: at, FailedAt: at.Add(time.Second), Failure: "took too long",
 		Vertices: []status.VertexCheckpoint{{Subtasks: []status.SubtaskCheckpoint{done, {}}}, vertex}}
-	return status.Checkpoints{Total: 3, Completed: 2, Failed: 1, History: []status.Checkpoint{completed(1, false), completed(2, true), failed}}
+	history := []status.Checkpoint{completed(1, false), completed(2, true), failed}
+	return status.Checkpoints{Total: 3, Completed: 2, Failed: 1, History: history,
+		LatestCompleted: &history[0], LatestSavepoint: &history[1], LatestFailed: &history[2]}
 }
 
 func (fakeCheckpoints) TriggerCheckpoint(context.Context) (int64, error) { return 14, nil }

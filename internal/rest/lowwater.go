@@ -56,9 +56,10 @@ type vertexJSON struct {
 }
 
 type operatorJSON struct {
-	Name string       `json:"name"`
-	UID  string       `json:"uid"`
-	Kind observe.Kind `json:"kind"`
+	Name      string       `json:"name"`
+	UID       string       `json:"uid"`
+	Kind      observe.Kind `json:"kind"`
+	EventTime bool         `json:"eventTime"`
 }
 
 type inputJSON struct {
@@ -143,7 +144,7 @@ func vertexOf(r *observe.Reading, vertex int) vertexJSON {
 		v.WatermarkLagMs = &lag
 	}
 	for _, o := range p.Operators {
-		v.Operators = append(v.Operators, operatorJSON{o.Name, o.UID, o.Kind})
+		v.Operators = append(v.Operators, operatorJSON{o.Name, o.UID, o.Kind, o.EventTime})
 	}
 	for _, in := range p.Inputs {
 		v.Inputs = append(v.Inputs, inputJSON{r.Plan.Vertices[in.Vertex].ID, in.Ship, in.Input})

@@ -79,6 +79,26 @@ func TestHolder(t *testing.T) {
 	}
 }
 
+// TestWhyOfEndedJobs: a job that has ended does not stand still. What is said is how it ended,
+// and it does not change with time.
+func TestWhyOfEndedJobs(t *testing.T) {
+	for state, want := range map[status.State]string{
+		status.Finished: " finished at ", status.Canceled: " was canceled at ", status.Failed: " failed at ",
+	} {
+		job := newFakeJob(state)
+		base, ids := serveFake(t, job)
+		why := request(t, "GET", base+"/lowwater/jobs/"+ids[0]+"/why", "").body
+		answer := field(t, why, "findings", 0, "answer").(string)
+		if field(t, why, "cause") != "job-ended" || field(t, why, "severity") != "none" || len(field(t, why, "findings").([]any)) != 1 ||
+			!strings.Contains(answer, want+job.status.Life.End().UTC().Format(time.DateTime)+" UTC") || !strings.HasSuffix(answer, " 1.0 s after it was started.") && !strings.HasSuffix(answer, " 1 s after it was started.") {
+			t.Errorf("%s: %v", state, why)
+		}
+		if state == status.Failed && field(t, why, "findings", 0, "why", 0) != "the disk is full" {
+			t.Errorf("the failure is missing: %v", why)
+		}
+	}
+}
+
 func TestGraph(t *testing.T) {
 	base, job := countingJob(t)
 	g := request(t, "GET", base+"/lowwater/jobs/"+firstJob(t, base)+"/graph", "").body
@@ -97,7 +117,9 @@ func TestGraph(t *testing.T) {
 		{[]any{"vertices", 0, "subtasks", 0, "inputWatermark"}, nil},
 		{[]any{"vertices", 0, "subtasks", 1, "status"}, "RUNNING"},
 		{[]any{"vertices", 1, "kind"}, "window"},
+		{[]any{"vertices", 1, "operators", 0, "eventTime"}, true},
 		{[]any{"vertices", 1, "operators", 1, "kind"}, "sink"},
+		{[]any{"vertices", 1, "operators", 1, "eventTime"}, false},
 		{[]any{"vertices", 1, "inputs", 0, "id"}, observe.OperatorID("orders")},
 		{[]any{"vertices", 1, "inputs", 0, "shipStrategy"}, "HASH"},
 		{[]any{"vertices", 1, "lowWatermark"}, 19499.0},

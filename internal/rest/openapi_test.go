@@ -192,7 +192,7 @@ func TestAnswersMatchOpenAPI(t *testing.T) {
 		}
 		for _, asked := range []struct{ base, jid string }{{base, firstJob(t, base)}, {fakeBase, ids[0]}, {fakeBase, ids[1]}} {
 			if strings.Contains(path, "{tm}") && asked.base != base || strings.Contains(path, "checkpoints") && asked.jid != ids[0] ||
-				strings.HasSuffix(path, "/why") && asked.base != base {
+				strings.HasSuffix(path, "/why") && asked.jid == ids[0] { // its graph is not known
 				continue
 			}
 			places["jid"] = asked.jid

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/lowwater/lowwater/eventtime"
 	"github.com/lowwater/lowwater/format/raw"
 	"github.com/lowwater/lowwater/internal/kafkatest"
+	"github.com/lowwater/lowwater/internal/rest"
 	"github.com/lowwater/lowwater/kafka"
 )
 
@@ -155,5 +158,31 @@ func TestWithRESTServer(t *testing.T) {
 	}
 	if err := server.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// onIPv6 says that a listener has an address of IPv6, which not every machine has.
+type onIPv6 struct{ net.Listener }
+
+func (l onIPv6) Addr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv6loopback, Port: l.Listener.Addr().(*net.TCPAddr).Port}
+}
+
+func TestConfigOnIPv6(t *testing.T) {
+	var listener net.Listener
+	server, err := rest.Listen(rest.Config{Addr: "[::1]:0", Logger: quiet(), Listen: func(string, string) (l net.Listener, err error) {
+		listener, err = net.Listen("tcp", "127.0.0.1:0")
+		return onIPv6{listener}, err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	values := map[string]any{}
+	for _, entry := range request(t, "GET", "http://"+listener.Addr().String()+"/jobmanager/config", "").body.([]any) {
+		values[field(t, entry, "key").(string)] = field(t, entry, "value")
+	}
+	if values["rest.address"] != "::1" || values["rest.port"] != strconv.Itoa(listener.Addr().(*net.TCPAddr).Port) {
+		t.Errorf("%v", values)
 	}
 }

@@ -52,6 +52,9 @@ type Config struct {
 	// "https://dashboards.example.com". Empty: none.
 	AllowedOrigins []string
 	Logger         *slog.Logger
+	// Listen makes the listener; nil is net.Listen. Tests have a network of their own, on
+	// which virtual time can pass.
+	Listen func(network, address string) (net.Listener, error)
 }
 
 // Server serves the jobs of a registry.
@@ -89,7 +92,11 @@ func Listen(cfg Config) (*Server, error) {
 		}
 		certificate = &pair
 	}
-	listener, err := net.Listen("tcp", cfg.Addr)
+	listen := cfg.Listen
+	if listen == nil {
+		listen = net.Listen
+	}
+	listener, err := listen("tcp", cfg.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("REST server: %w: choose another address, or port 0 for a free one", err)
 	}

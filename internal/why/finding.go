@@ -40,6 +40,8 @@ const (
 	WindowDefinition        Code = "window-definition"
 	// NotEnoughEvidence: something is wrong, and what was seen does not tell what.
 	NotEnoughEvidence Code = "not-enough-evidence"
+	// JobEnded: the job has no event time any more that could stand still.
+	JobEnded Code = "job-ended"
 	// None: nothing holds event time back.
 	None Code = "none"
 )

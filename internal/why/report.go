@@ -12,8 +12,10 @@ import (
 
 // Style is how a report is written.
 type Style struct {
-	// Width is the length of lines to aim for; 0 is 100. Code is never wrapped.
+	// Width is the length of lines to aim for; 0 is 80. Code is never wrapped.
 	Width int
+	// Numbers adds the numbers that prove a finding, by their names in JSON.
+	Numbers bool
 	// Bold uses the terminal's bold face for the answer and the headings.
 	Bold bool
 }
@@ -22,7 +24,7 @@ type Style struct {
 // ruled out, the fix as code for the engine of the job, what it costs, and further
 // findings. The error is that of w.
 func (d *Diagnosis) Write(w io.Writer, style Style) error {
-	p := &printer{width: cmp.Or(style.Width, 100), bold: style.Bold}
+	p := &printer{width: cmp.Or(style.Width, 80), bold: style.Bold, showsNumbers: style.Numbers}
 	p.answer(d.Answer(), d.Engine.Name)
 	if len(d.Findings) > 1 {
 		p.heading("further findings")
@@ -45,10 +47,10 @@ func (d *Diagnosis) Write(w io.Writer, style Style) error {
 	return err
 }
 
-// String returns the report without colours.
+// String returns the report with its numbers and without colours.
 func (d *Diagnosis) String() string {
 	var b strings.Builder
-	_ = d.Write(&b, Style{}) // a Builder has no errors
+	_ = d.Write(&b, Style{Numbers: true}) // a Builder has no errors
 	return b.String()
 }
 
@@ -57,18 +59,20 @@ type printer struct {
 	b     strings.Builder
 	width int
 	bold  bool
+	// showsNumbers is Style.Numbers.
+	showsNumbers bool
 }
 
 func (p *printer) answer(f *Finding, engine EngineName) {
 	p.strong(p.wrapped("", f.Answer))
 	wrong := f.Severity != Fine || f.Code == NotEnoughEvidence
 	if wrong {
-		fmt.Fprintf(&p.b, "%s, %s%s\n", f.Code, f.Severity, likely(f))
+		p.text("", fmt.Sprintf("%s, %s%s", f.Code, f.Severity, likely(f)))
 	}
 	if where := f.Culprit.text(); where != "" {
 		p.text("", where)
 	}
-	if len(f.Why) > 0 || wrong && len(f.Numbers) > 0 {
+	if len(f.Why) > 0 || p.showsNumbers && wrong && len(f.Numbers) > 0 {
 		p.heading("why")
 		for _, s := range f.Why {
 			p.text("  ", s)
@@ -131,7 +135,7 @@ func (c *Culprit) text() string {
 }
 
 func (p *printer) numbers(all []Number) {
-	if len(all) == 0 {
+	if len(all) == 0 || !p.showsNumbers {
 		return
 	}
 	var each []string
@@ -160,9 +164,9 @@ func (p *printer) fixes(fixes []Fix, engine EngineName) {
 			p.text("  ", f.Do)
 			code, language := f.In(engine)
 			if code != "" {
-				fmt.Fprintf(&p.b, "    %s:\n", language)
+				p.put("    " + language + ":\n")
 				for line := range strings.SplitSeq(code, "\n") {
-					p.b.WriteString("      " + printable(strings.ReplaceAll(line, "\t", "    ")) + "\n")
+					p.put("      " + strings.ReplaceAll(line, "\t", "    ") + "\n")
 				}
 			}
 			p.text("  ", "Costs: "+f.Costs)
@@ -178,19 +182,26 @@ func (p *printer) fixes(fixes []Fix, engine EngineName) {
 func (p *printer) heading(name string) { p.strong(name + "\n") }
 
 func (p *printer) strong(s string) {
-	if p.bold {
-		s = "\x1b[1m" + strings.TrimSuffix(s, "\n") + "\x1b[0m\n"
+	if !p.bold {
+		p.put(s)
+		return
 	}
-	p.b.WriteString(s)
+	p.b.WriteString("\x1b[1m")
+	p.put(strings.TrimSuffix(s, "\n"))
+	p.b.WriteString("\x1b[0m\n")
 }
 
-func (p *printer) text(indent, s string) { p.b.WriteString(p.wrapped(indent, s)) }
+func (p *printer) text(indent, s string) { p.put(p.wrapped(indent, s)) }
 
-// printable drops control characters, which names that others chose may have for the
-// terminal.
-func printable(s string) string {
+// put writes all that others may have chosen.
+func (p *printer) put(s string) { p.b.WriteString(Plain(s)) }
+
+// Plain drops from a text what would steer a terminal: control characters but for line ends,
+// and those that turn the direction of writing. Names of jobs, operators and topics, errors
+// and reports are others' text, and go through this before they are shown.
+func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Bidi_Control, r) {
 			return -1
 		}
 		return r
@@ -213,7 +224,7 @@ func (p *printer) wrapped(indent, s string) string {
 			b.WriteByte(' ')
 			length++
 		}
-		b.WriteString(printable(word))
+		b.WriteString(word)
 		length += len(word)
 	}
 	b.WriteByte('\n')

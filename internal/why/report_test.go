@@ -43,7 +43,8 @@ func TestReportStyle(t *testing.T) {
 	}, {Code: Backpressure, Severity: Slow, Answer: "Slow."}}, Blind: []string{"Kafka."}}
 	const want = `One two three four
   five six.
-quiet-partition, stall, likely
+quiet-partition,
+  stall, likely
 source s, partitions 1
   and 2, input 0
 why
@@ -82,7 +83,7 @@ could not see
 	for _, w := range []struct {
 		to    *strings.Builder
 		style Style
-	}{{&plain, Style{Width: 22}}, {&bold, Style{Width: 22, Bold: true}}} {
+	}{{&plain, Style{Width: 22, Numbers: true}}, {&bold, Style{Width: 22, Numbers: true, Bold: true}}} {
 		if err := d.Write(w.to, w.style); err != nil {
 			t.Fatal(err)
 		}
@@ -219,8 +220,28 @@ func TestEndsOfTime(t *testing.T) {
 	}
 }
 
-// TestNamesDoNotSteerTheTerminal: names of jobs and topics are others' text.
+// TestNumbersAreDetails: people read sentences; the numbers by their names are for those who
+// ask.
+func TestNumbersAreDetails(t *testing.T) {
+	d := Diagnosis{Findings: []Finding{{Code: QuietPartition, Severity: Stall, Answer: "It is quiet.", Numbers: []Number{{"silent_ms", 5}}}}}
+	var b strings.Builder
+	if err := d.Write(&b, Style{}); err != nil || b.String() != "It is quiet.\nquiet-partition, stall\n" {
+		t.Errorf("%v: %q", err, &b)
+	}
+}
+
+// TestNamesDoNotSteerTheTerminal: names of jobs and topics are others' text, and so is all
+// else of a report that came over the wire.
 func TestNamesDoNotSteerTheTerminal(t *testing.T) {
+	const evil = "\x1b[2J\u009b1m\u202e\x07"
+	over := &Diagnosis{Job: evil, Blind: []string{evil}, Failed: []string{evil}, Findings: []Finding{{
+		Code: evil, Severity: evil, Answer: evil, Why: []string{evil}, Numbers: []Number{{evil, 1}}, RuledOut: []RuledOut{{evil, evil}},
+		Unless: []Unless{{evil, evil}}, Then: []Code{evil}, Consequences: []Code{evil}, Fixes: []Fix{{Code: evil, Do: evil, Go: evil, Costs: evil}, {Code: evil}},
+		Culprit: Culprit{Source: evil, Topic: evil, Operator: evil, Key: evil, Paused: []string{evil}},
+	}, {Code: evil, Severity: evil, Answer: evil}}}
+	if text := over.String(); strings.ContainsAny(text, evil[:1]+"\u009b\u202e\x07") {
+		t.Errorf("%q", text)
+	}
 	d := &Diagnosis{Findings: []Finding{{
 		Code: QuietPartition, Severity: Stall, Answer: "Window \"a\x1b[2Jb\" is silent.", Culprit: Culprit{Topic: "t\x07"},
 		Fixes: []Fix{{Code: SetIdleness, Go: "withIdleness(\"\x1b]0;x\")"}},

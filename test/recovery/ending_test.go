@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,10 +51,19 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A job that waits to be restarted ends at once, whatever ends it.
+// A job that waits to be restarted ends at once, whatever ends it. One that is stopped has
+// not finished: what it had under way comes out with the next run only.
 func TestEndWhileWaitingForARestart(t *testing.T) {
-	for name, end := range map[string]func(*lowwater.Job){"stop": (*lowwater.Job).Stop, "cancel": (*lowwater.Job).Cancel} {
-		t.Run(name, func(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		end   func(*lowwater.Job)
+		err   string
+		state status.State
+	}{
+		{"stop", (*lowwater.Job).Stop, "stopped while it waited to be restarted", status.Failed},
+		{"cancel", (*lowwater.Job).Cancel, "", status.Canceled},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				trial := calmTrial(9)
 				trial.odds = 1
@@ -73,9 +83,12 @@ func TestEndWhileWaitingForARestart(t *testing.T) {
 					}
 				}
 				before := time.Now()
-				end(j)
-				if err := j.Wait(); err != nil {
-					t.Error(err)
+				tt.end(j)
+				if err := j.Wait(); (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("error %v, want %q", err, tt.err)
+				}
+				if s := j.Status().Life.State; s != tt.state {
+					t.Errorf("the job is %s, want %s", s, tt.state)
 				}
 				if took := time.Since(before); took > time.Second {
 					t.Errorf("it took %v", took)

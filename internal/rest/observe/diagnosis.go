@@ -145,15 +145,36 @@ func (d *diagnosis) stalledSince(r *Reading) (since time.Time) {
 	return since
 }
 
-// Diagnose returns why nothing comes out of the job; ok is false if its graph is not known.
+// Diagnose returns why nothing comes out of the job, or that it has ended; ok is false if its
+// graph is not known.
 func (o *Observed) Diagnose() (report why.Report, ok bool) {
 	r := o.Read()
+	if r.Status.Life.State.Ended() {
+		return o.ended(r), true
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.diagnosis == nil {
 		return why.Report{}, false
 	}
 	return why.Diagnose(o.diagnosis.evidence(r)).Report(), true
+}
+
+// ended is the report of a job that has ended.
+func (o *Observed) ended(r *Reading) why.Report {
+	end := why.End{Job: r.Status.Name, Started: r.Status.Started, At: r.Status.Life.End()}
+	switch r.Status.Life.State {
+	case status.Canceled:
+		end.How = "was canceled"
+	case status.Failed:
+		end.How = "failed"
+		if all := o.Failures(); len(all) > 0 {
+			end.Failure = all[len(all)-1].Err.Error()
+		}
+	default:
+		end.How = "finished"
+	}
+	return end.Report(r.At)
 }
 
 // Holder is what pins the smallest watermark of a job.

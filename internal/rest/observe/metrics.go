@@ -331,9 +331,9 @@ func checkpointMetrics(m *metricList, c status.Checkpoints) {
 	m.add("lastCheckpointRestoreTimestamp", Whole(restored))
 	last := status.Checkpoint{ID: -1, StateBytes: -1, WrittenBytes: -1}
 	took, at, path := int64(-1), int64(-1), "n/a"
-	for _, cp := range c.History {
-		if cp.State == status.CheckpointCompleted {
-			last = cp
+	for _, cp := range []*status.Checkpoint{c.LatestCompleted, c.LatestSavepoint} {
+		if cp != nil && cp.ID > last.ID {
+			last = *cp
 			took, at, path = cp.LastAck.Sub(cp.Triggered).Milliseconds(), cp.LastAck.UnixMilli(), cp.Path
 		}
 	}

@@ -50,6 +50,8 @@ type Operator struct {
 	Name string
 	UID  string
 	Kind Kind
+	// EventTime says that the operator waits for watermarks: windows of processing time do not.
+	EventTime bool
 	// Where is the file and line of the call that made it.
 	Where string
 	// Sends says that an edge to another vertex begins here.
@@ -107,7 +109,7 @@ func newVertex(v *graph.Vertex) Vertex {
 }
 
 func newOperator(n *graph.Node) Operator {
-	o := Operator{Name: displayName(n), UID: n.UID, Kind: KindProcess, Where: n.Where}
+	o := Operator{Name: displayName(n), UID: n.UID, Kind: KindProcess, EventTime: n.EventTime, Where: n.Where}
 	switch {
 	case n.Source != nil:
 		o.Kind = KindSource

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -32,6 +33,8 @@ type Options struct {
 	TLS   *tls.Config
 	// Timeout bounds each request; 0 is 10 s.
 	Timeout time.Duration
+	// Dial connects; nil is TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Client asks a cluster. Its methods may be called from any goroutine.
@@ -57,11 +60,17 @@ func NewClient(o Options) (*Client, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = o.TLS
+	if o.Dial != nil {
+		transport.DialContext = o.Dial
+	}
 	transport.MaxIdleConnsPerHost = parallelRequests
 	c.http = &http.Client{
 		Transport: transport,
-		// A token must not follow a redirect to another host.
+		// A token must not follow a redirect to another host, nor out of TLS.
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if via[0].URL.Scheme == "https" && r.URL.Scheme != "https" {
+				return errors.New("the cluster redirects from https to http, which is not followed")
+			}
 			if r.URL.Host != via[0].URL.Host {
 				return errors.New("the cluster redirects to another host; give that as the URL")
 			}
@@ -74,16 +83,29 @@ func NewClient(o Options) (*Client, error) {
 	return c, nil
 }
 
-// redact removes what may be a user and a password.
+// redact removes what may be secret from a text that is no URL: what is before the last @,
+// and a query. If the @ may be in the query, nothing is left.
 func redact(s string) string {
-	if i := strings.LastIndexByte(s, '@'); i >= 0 {
-		return "…" + s[i:]
+	at, query := strings.LastIndexByte(s, '@'), strings.IndexAny(s, "?#")
+	switch {
+	case at < 0 && query < 0:
+		return s
+	case at < 0:
+		return s[:query] + "…"
+	case query < 0:
+		return "…" + s[at:]
+	case query < at:
+		return "…"
 	}
-	return s
+	return "…" + s[at:query] + "…"
 }
 
-// String is the URL without secrets.
-func (c *Client) String() string { return c.base.Redacted() }
+// String is the URL without what may be secret: user, password, query and fragment.
+func (c *Client) String() string {
+	u := *c.base
+	u.User, u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment = nil, "", false, "", ""
+	return u.String()
+}
 
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -96,6 +118,12 @@ type AnswerError struct {
 
 func (e *AnswerError) Error() string {
 	return fmt.Sprintf("HTTP %d: %s", e.Status, e.Message)
+}
+
+// isNotFound reports whether the server has answered that there is no such thing.
+func isNotFound(err error) bool {
+	var answer *AnswerError
+	return errors.As(err, &answer) && answer.Status == http.StatusNotFound
 }
 
 // get asks for path, which begins with a slash and is encoded, and decodes the answer.

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,13 +22,15 @@ var sqlTree = regexp.MustCompile(`\[\d+\]:\w+\(`)
 
 // Collector looks at one job, again and again.
 type Collector struct {
-	client   *Client
-	job      Job
-	version  string
-	own      *ownJob // nil on a Flink cluster
-	plan     detail
-	evidence why.Evidence
-	ids      map[string][]string // metric ids by vertex
+	client  *Client
+	job     Job
+	version string
+	// own is nil on a Flink cluster, and while it is not identified what the server is.
+	own        *ownJob
+	identified bool
+	plan       detail
+	evidence   why.Evidence
+	ids        map[string][]string // metric ids by vertex
 	// emitLags are how far the newest records of the sources were behind the clock at the
 	// last look.
 	emitLags map[string]int64
@@ -43,7 +47,7 @@ func (c *Client) Open(ctx context.Context, job Job) (*Collector, error) {
 		return nil, err
 	}
 	col.version = overview.Version
-	col.own = c.ownJob(ctx, job)
+	_ = col.identify(ctx) // Look asks again, and says so
 	if err := col.readPlan(ctx); err != nil {
 		return nil, err
 	}
@@ -58,7 +62,10 @@ func (c *Collector) readPlan(ctx context.Context) error {
 		return err
 	}
 	if c.plan.State != "RUNNING" {
-		return fmt.Errorf("job %q is %s%s", c.job.Name, c.plan.State, c.client.failure(ctx, c.job.ID))
+		return c.client.notRunning(ctx, Job{c.job.ID, c.job.Name, c.plan.State, c.plan.EndMillis})
+	}
+	if err := c.plan.check(); err != nil {
+		return fmt.Errorf("job %q: %w", c.job.Name, err)
 	}
 	c.evidence = why.Evidence{
 		Engine: why.Engine{Name: why.Flink, Version: c.version}, Job: cmp.Or(c.plan.Name, c.job.Name),
@@ -88,15 +95,41 @@ func (c *Collector) readInterval(ctx context.Context) {
 		if entry.Key != "pipeline.auto-watermark-interval" {
 			continue
 		}
-		if d, err := time.ParseDuration(strings.ReplaceAll(entry.Value, " ", "")); err == nil {
+		if d, ok := parseDuration(entry.Value); ok {
 			c.evidence.WatermarkIntervalMillis = why.Know(d.Milliseconds())
 		}
 	}
 }
 
+// durationUnits are the units of durations in Flink's configuration; those of three letters
+// or more may have an s behind them. Without a unit it is milliseconds.
+var durationUnits = map[string]time.Duration{
+	"":  time.Millisecond,
+	"d": 24 * time.Hour, "day": 24 * time.Hour, "h": time.Hour, "hour": time.Hour, "m": time.Minute, "min": time.Minute, "minute": time.Minute,
+	"s": time.Second, "sec": time.Second, "second": time.Second, "ms": time.Millisecond, "milli": time.Millisecond, "millisecond": time.Millisecond,
+	"µs": time.Microsecond, "micro": time.Microsecond, "microsecond": time.Microsecond, "ns": 1, "nano": 1, "nanosecond": 1,
+}
+
+// parseDuration reads a duration as Flink's configuration has it: "200 ms", "1 min", "5000".
+func parseDuration(text string) (time.Duration, bool) {
+	text = strings.ToLower(strings.TrimSpace(text))
+	unit := strings.TrimLeft(text, "0123456789")
+	n, err := strconv.ParseInt(strings.TrimSuffix(text, unit), 10, 64)
+	unit = strings.TrimSpace(unit)
+	if one := strings.TrimSuffix(unit, "s"); len(one) >= 3 {
+		unit = one
+	}
+	each, known := durationUnits[unit]
+	if err != nil || !known || n > math.MaxInt64/int64(each) {
+		return 0, false
+	}
+	return time.Duration(n) * each, true
+}
+
 // Look adds a snapshot. Looks within ten seconds see the same metrics.
 func (c *Collector) Look(ctx context.Context) error {
 	before := c.evidence
+	unidentified := c.identify(ctx)
 	if err := c.readPlan(ctx); err != nil {
 		return err
 	}
@@ -105,6 +138,9 @@ func (c *Collector) Look(ctx context.Context) error {
 	at := c.plan.Now
 	if err := c.prime(ctx); err != nil {
 		return err
+	}
+	if unidentified != nil {
+		c.unseen = append(c.unseen, fmt.Sprintf("It is not known whether this is a server of lowwater's, so it was taken for one of Flink's: %v", unidentified))
 	}
 	c.evidence.Restarts = c.restarts(ctx)
 	v := newSnapshot(c.evidence.Operators)

@@ -24,6 +24,8 @@ type fakeCluster struct {
 	longest int
 	// empty is how often a list of metrics is empty at first.
 	empty int
+	// busy is a path that there is no time to answer for.
+	busy string
 }
 
 func loadCluster(t *testing.T, name string) *fakeCluster {
@@ -39,6 +41,16 @@ func loadCluster(t *testing.T, name string) *fakeCluster {
 	return f
 }
 
+// job is the id of the cluster's job.
+func (f *fakeCluster) job() string {
+	for path := range f.Answers {
+		if id, ok := strings.CutPrefix(path, "/jobs/"); ok && id != "overview" && !strings.Contains(id, "/") {
+			return id
+		}
+	}
+	return ""
+}
+
 func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,6 +63,8 @@ func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case f.token != "" && r.Header.Get("Authorization") != "Bearer "+f.token:
 		fail(http.StatusUnauthorized, "who are you?")
+	case f.busy != "" && r.URL.Path == f.busy:
+		fail(http.StatusServiceUnavailable, "try again")
 	case r.Method != http.MethodGet:
 		fail(http.StatusNotFound, "Not found: "+r.URL.Path)
 	case len(line) > 4096:

@@ -1,10 +1,11 @@
 package flink
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -180,28 +181,8 @@ func TestWithoutSplitGauges(t *testing.T) {
 
 // TestOwnServer: a server of ours tells what operators wait for event time, and the true
 // names of topics.
-func TestOwnServer(t *testing.T) {
-	f := loadCluster(t, "quiet-2.3.0")
-	var job string
-	for path := range f.Answers {
-		if id, ok := strings.CutPrefix(path, "/jobs/"); ok && id != "overview" {
-			job = id
-		}
-	}
-	f.Answers["/lowwater/jobs/"+job+"/graph"] = []byte(`{"vertices":[{"operators":[{"name":"Source: quiet.a","kind":"source"}]},
-		{"operators":[{"name":"count per key","kind":"window"},{"name":"out: Writer","kind":"window"}]}]}`)
-	f.Answers["/lowwater/jobs/"+job+"/splits"] = []byte(`{"splits":[{"topic":"quiet.a"}]}`)
-	e := open(t, f)
-	want := []string{
-		"quiet.a source p2 [quiet.a]",
-		"count per key window p2 <- hash quiet.a tumbling 5000/0",
-		"out: Writer window p2 <- forward count per key",
-	}
-	if diff := cmp.Diff(want, shape(e)); diff != "" || e.Engine != (why.Engine{Name: why.Lowwater}) {
-		t.Errorf("engine %+v, operators (-want +got):\n%s", e.Engine, diff)
-	}
-}
-
+// TestOwnProcessingTime: a window of a server of ours that does not wait for event time is
+// none to look for a stall at.
 // TestLastReads: how far a partition that stands still is behind the foremost tells since
 // when it is silent.
 func TestLastReads(t *testing.T) {
@@ -250,32 +231,11 @@ func TestLastReadsWithoutGauges(t *testing.T) {
 }
 
 // TestLongRequests: a vertex with many subtasks is asked in pieces.
-func TestLongRequests(t *testing.T) {
-	f := loadCluster(t, "quiet-2.3.0")
-	for path, metrics := range f.Metrics {
-		if metrics["0.count_per_key.numRecordsIn"] == "" {
-			continue
-		}
-		for i := range 400 {
-			f.Metrics[path][fmt.Sprintf("%d.count_per_key.numRecordsOut", i)] = "3"
-		}
-	}
-	e := open(t, f)
-	if f.longest > 4096 || f.longest < 3000 {
-		t.Errorf("the longest request line has %d bytes", f.longest)
-	}
-	for _, sub := range e.History[0].Subtasks {
-		if sub.Operator == "count per key" && sub.RecordsOut != why.Know[int64](3) {
-			t.Errorf("subtask %d: %+v", sub.Index, sub.RecordsOut)
-		}
-	}
-}
-
 func TestFind(t *testing.T) {
 	f := loadCluster(t, "quiet-2.3.0")
 	f.Answers["/jobs/overview"] = []byte(`{"jobs":[
 		{"jid":"aaaa1111","name":"one","state":"RUNNING"},{"jid":"aaaa2222","name":"two","state":"RUNNING"},
-		{"jid":"bbbb","name":"old","state":"FAILED"},{"jid":"cccc","name":"one","state":"CANCELED"}]}`)
+		{"jid":"bbbb","name":"old","state":"FAILED"},{"jid":"cccc","name":"one","state":"CANCELED"},{"jid":"dddd","name":"gone","state":"CANCELED","end-time":60000}]}`)
 	f.Answers["/jobs/bbbb/exceptions"] = []byte(`{"exceptionHistory":{"entries":[{"stacktrace":"a.B: x\n\tat y\nCaused by: c.D: disk full\n\tat z"}]}}`)
 	c := f.serve(t, Options{})
 	for text, want := range map[string]string{"one": "aaaa1111", "two": "aaaa2222", "aaaa2222": "aaaa2222", "aaaa1": "aaaa1111"} {
@@ -284,7 +244,7 @@ func TestFind(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"": `2 jobs run; say which: "one" (aaaa1111), "two" (aaaa2222)`, "old": `job "old" is FAILED: c.D: disk full`, "three": `no job "three"; there are "one"`,
+		"": `2 jobs run; say which: "one" (aaaa1111), "two" (aaaa2222)`, "old": `job "old" is FAILED: c.D: disk full`, "gone": `job "gone" is CANCELED since 1970-01-01 00:01:00 UTC`, "three": `no job "three"; there are "one"`,
 		"aaaa": "2 jobs run",
 	} {
 		if _, err := c.Find(t.Context(), text); err == nil || !strings.Contains(err.Error(), want) {
@@ -297,76 +257,84 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestToken(t *testing.T) {
-	f := loadCluster(t, "quiet-2.3.0")
-	f.token = "s3cret"
-	if _, err := f.serve(t, Options{Token: "s3cret"}).Jobs(t.Context()); err != nil {
-		t.Error(err)
+// TestTokenStaysWithItsHost: a redirect elsewhere is not followed.
+// TestTokenStaysInTLS: a redirect to clear text is not followed.
+// TestSecretsInURL are not shown, whether the URL is one of a REST API or not.
+// TestOwnServerIsBusy: only a path that does not exist stands for a Flink cluster. Another
+// failure is told, and the server asked again.
+// TestImpossiblePlans are refused before memory is taken for what they say.
+func TestImpossiblePlans(t *testing.T) {
+	for _, test := range []struct{ plan, want string }{
+		{`{"nodes":[{"id":"v","parallelism":2000000000}]}`, "the parallelism of vertex v is 2000000000: must be at most 32768"},
+		{`{"nodes":[{"id":"v","parallelism":-1}]}`, "the parallelism of vertex v is -1"},
+		{`{"nodes":[{"id":"v","parallelism":32768,"description":"` + strings.Repeat("a<br/>", 40) + `"}]}`, "subtasks of operators"},
+	} {
+		f := loadCluster(t, "quiet-2.3.0")
+		f.Answers["/jobs/"+f.job()] = []byte(`{"state":"RUNNING","plan":` + test.plan + `}`)
+		c := f.serve(t, Options{})
+		if _, err := c.Open(t.Context(), Job{ID: f.job(), Name: "quiet"}); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error %v, want %q", test.plan, err, test.want)
+		}
 	}
-	_, err := f.serve(t, Options{Token: "wr0ng"}).Jobs(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "HTTP 401: who are you?") || strings.Contains(err.Error(), "wr0ng") {
+}
+
+// TestNoState: an answer that says nothing of the job is not taken for one that has ended.
+func TestNoState(t *testing.T) {
+	f := loadCluster(t, "quiet-2.3.0")
+	f.Answers["/jobs/"+f.job()] = []byte(`{}`)
+	_, err := f.serve(t, Options{}).Open(t.Context(), Job{ID: f.job(), Name: "quiet"})
+	if err == nil || !strings.Contains(err.Error(), `job "quiet": the answer does not say in what state it is`) || errors.Is(err, ErrNoJob) {
 		t.Errorf("error %v", err)
 	}
 }
 
-// TestTokenStaysWithItsHost: a redirect elsewhere is not followed.
-func TestTokenStaysWithItsHost(t *testing.T) {
-	var leaked string
-	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { leaked = r.Header.Get("Authorization") }))
-	defer other.Close()
-	here := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusFound))
-	defer here.Close()
-	c, err := NewClient(Options{URL: here.URL, Token: "s3cret"})
-	if err != nil {
-		t.Fatal(err)
+func TestDurations(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"200 ms": 200 * time.Millisecond, "200ms": 200 * time.Millisecond, "5000": 5 * time.Second, "1 min": time.Minute, "2 minutes": 2 * time.Minute,
+		"1m": time.Minute, "3 s": 3 * time.Second, "1 H": time.Hour, "2 d": 48 * time.Hour, "7 millis": 7 * time.Millisecond, "0": 0, " 9 µs ": 9 * time.Microsecond,
+	} {
+		if got, ok := parseDuration(text); !ok || got != want {
+			t.Errorf("%q: %v %t, want %v", text, got, ok, want)
+		}
 	}
-	if _, err := c.Jobs(t.Context()); err == nil || !strings.Contains(err.Error(), "redirects to another host") || leaked != "" {
-		t.Errorf("error %v, leaked %q", err, leaked)
+	for _, text := range []string{"", "ms", "1 parsec", "-1 s", "1.5 s", "9223372036854775807 d", "1 ss"} {
+		if got, ok := parseDuration(text); ok {
+			t.Errorf("%q is taken for %v", text, got)
+		}
 	}
 }
 
-func TestErrors(t *testing.T) {
-	tests := []struct{ body, want string }{
-		{`{"errors":["org.apache.flink.runtime.rest.NotFoundException: no such job\n\tat x.y"]}`, "HTTP 500: no such job"},
-		{`<html>`, "HTTP 500: Internal Server Error"},
+// TestSuccessor: a job that was started again is found by its name; one that may still be
+// there is not replaced.
+func TestSuccessor(t *testing.T) {
+	f := loadCluster(t, "quiet-2.3.0")
+	c := f.serve(t, Options{})
+	id := f.job()
+	job, err := c.Find(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, test := range tests {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusInternalServerError)
-			_, _ = w.Write([]byte(test.body))
-		}))
-		c, err := NewClient(Options{URL: server.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Jobs(t.Context()); err == nil || !strings.HasSuffix(err.Error(), test.want) {
-			t.Errorf("%s: error %v, want %q", test.body, err, test.want)
-		}
-		server.Close()
+	col, err := c.Open(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, url := range []string{"", "localhost:8081", "ftp://x", "http://"} {
-		if _, err := NewClient(Options{URL: url}); err == nil {
-			t.Errorf("URL %q is accepted", url)
-		}
+	if next, err := col.Successor(t.Context(), io.EOF); next != nil || err != io.EOF {
+		t.Errorf("after another failure: %v, %v", next, err)
 	}
-	if _, err := NewClient(Options{URL: "ftp://me:pw@host"}); strings.Contains(err.Error(), "pw") {
-		t.Errorf("the password is shown: %v", err)
+	const again = "00000000000000000000000000000001"
+	f.Answers["/jobs/"+again] = f.Answers["/jobs/"+id]
+	delete(f.Answers, "/jobs/"+id)
+	look := col.Look(t.Context())
+	if next, err := col.Successor(t.Context(), look); next != nil || err != look || err == nil {
+		t.Errorf("before it runs again: %v, %v", next, err)
+	}
+	f.Answers["/jobs/overview"] = bytes.ReplaceAll(f.Answers["/jobs/overview"], []byte(id), []byte(again))
+	if next, err := col.Successor(t.Context(), look); err != nil || next.Job().ID != again {
+		t.Errorf("%v, %v", next, err)
 	}
 }
 
 // TestNotJSON: something else than Flink answers.
-func TestNotJSON(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }))
-	defer server.Close()
-	c, err := NewClient(Options{URL: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Jobs(t.Context()); err == nil || !strings.Contains(err.Error(), "is not what Flink sends") {
-		t.Errorf("error %v", err)
-	}
-}
-
 func TestLookEndsWithItsContext(t *testing.T) {
 	f := loadCluster(t, "quiet-2.3.0")
 	c := f.serve(t, Options{})
@@ -496,24 +464,3 @@ func TestState(t *testing.T) {
 }
 
 // TestOwnServerIsNotWaitedFor: one of ours has its numbers at once.
-func TestOwnServerIsNotWaitedFor(t *testing.T) {
-	f := loadCluster(t, "quiet-2.3.0")
-	f.empty = 0
-	c := f.serve(t, Options{})
-	c.primeWait = time.Hour
-	job, err := c.Find(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Answers["/lowwater/jobs/"+job.ID+"/graph"] = []byte(`{"vertices": []}`)
-	col, err := c.Open(t.Context(), job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := col.Look(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if e := col.Evidence(); e.Engine.Name != why.Lowwater || len(e.History) != 1 || len(e.History[0].Splits) == 0 {
-		t.Errorf("evidence of %q, history %+v", e.Engine.Name, e.History)
-	}
-}

@@ -5,16 +5,40 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
-// ErrNoJob is the error of looking for a job that the cluster does not run, or does not know.
+// ErrNoJob is the error of looking for a job that the cluster does not run, or does not know,
+// and of looking at one that has ended.
 var ErrNoJob = errors.New("no job")
+
+// notRunning is the error of a job that does not run. It is an ErrNoJob.
+type notRunning struct{ text string }
+
+func (e *notRunning) Error() string { return e.text }
+
+// Is reports whether target is ErrNoJob.
+func (*notRunning) Is(target error) bool { return target == ErrNoJob }
+
+// notRunning says what has become of a job.
+func (c *Client) notRunning(ctx context.Context, j Job) error {
+	if j.State == "" {
+		return fmt.Errorf("job %q: the answer does not say in what state it is: is this Flink's REST API?", j.Name)
+	}
+	since := ""
+	if j.EndMillis > 0 {
+		since = time.UnixMilli(j.EndMillis).UTC().Format(" since 2006-01-02 15:04:05 UTC")
+	}
+	return &notRunning{fmt.Sprintf("job %q is %s%s%s", j.Name, j.State, since, c.failure(ctx, j.ID))}
+}
 
 // Job is a job as the cluster lists it.
 type Job struct {
 	ID    string `json:"jid"`
 	Name  string `json:"name"`
 	State string `json:"state"`
+	// EndMillis is when the job ended; not positive before.
+	EndMillis int64 `json:"end-time"`
 }
 
 // Running reports whether there is something to look at.
@@ -55,14 +79,33 @@ func (c *Client) Find(ctx context.Context, idOrName string) (Job, error) {
 	case len(found) > 1:
 		return Job{}, fmt.Errorf("%d jobs run; say which: %s", len(found), listJobs(found))
 	case len(ended) > 0:
-		j := ended[len(ended)-1]
-		return Job{}, fmt.Errorf("job %q is %s%s", j.Name, j.State, c.failure(ctx, j.ID))
+		return Job{}, c.notRunning(ctx, ended[len(ended)-1])
 	case len(running) == 0:
 		return Job{}, fmt.Errorf("%w runs", ErrNoJob)
 	default:
 		return Job{}, fmt.Errorf("%w %q; there are %s", ErrNoJob, idOrName, listJobs(running))
 	}
 }
+
+// Successor returns a collector of the job that runs under the name of the one looked at, if
+// a look has found that ended or unknown: a job that is started again has another id. The
+// error says why there is none; it is that of the look if the job may still be there.
+func (c *Collector) Successor(ctx context.Context, look error) (*Collector, error) {
+	if !errors.Is(look, ErrNoJob) && !isNotFound(look) {
+		return nil, look
+	}
+	job, err := c.client.Find(ctx, c.job.Name)
+	switch {
+	case err != nil:
+		return nil, err
+	case job.ID == c.job.ID:
+		return nil, look
+	}
+	return c.client.Open(ctx, job)
+}
+
+// Job returns the job that is looked at.
+func (c *Collector) Job() Job { return c.job }
 
 // failure is the last exception of a job, as the end of a sentence.
 func (c *Client) failure(ctx context.Context, id string) string {

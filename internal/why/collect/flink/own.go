@@ -12,11 +12,14 @@ import (
 
 // Report returns the diagnosis that the server of a job of ours makes: it has looked since
 // the start of the job, and knows the strategies. It is nil where there is none, such as on
-// a Flink cluster.
+// a Flink cluster. Of a job that has ended there is no diagnosis: that is an ErrNoJob.
 func (c *Collector) Report(ctx context.Context) (*why.Report, error) {
 	var report why.Report
 	if found, err := c.ask(ctx, "why", &report); err != nil || !found || len(report.Findings) == 0 {
 		return nil, err
+	}
+	if report.Cause == why.JobEnded {
+		return nil, &notRunning{report.Findings[0].Answer}
 	}
 	return &report, nil
 }
@@ -39,12 +42,12 @@ func (c *Collector) Warnings(ctx context.Context) (warnings []plan.Warning, told
 
 // ask asks a server of ours about the job, and reports whether it knows.
 func (c *Collector) ask(ctx context.Context, what string, into any) (bool, error) {
-	if c.own == nil {
-		return false, nil
+	if c.identify(ctx) != nil || c.own == nil {
+		return false, nil // Look says that it is not known whether the server knows
 	}
 	err := c.client.get(ctx, "/lowwater/jobs/"+c.job.ID+"/"+what, "", into)
 	var answer *AnswerError
-	if errors.As(err, &answer) && (answer.Status == http.StatusNotFound || answer.Status == http.StatusNotImplemented) {
+	if isNotFound(err) || errors.As(err, &answer) && answer.Status == http.StatusNotImplemented {
 		return false, nil
 	}
 	return err == nil, err
@@ -52,37 +55,60 @@ func (c *Collector) ask(ctx context.Context, what string, into any) (bool, error
 
 // ownJob is what a job of ours tells beside what Flink would.
 type ownJob struct {
-	// kinds are those of operators, by their names.
-	kinds map[string]string
+	// waits are the operators that wait for event time.
+	waits map[vertexName]bool
 	// topics are the true names by those in metrics.
 	topics map[string]string
 }
 
-// ownJob asks whether the server is one of ours; nil is a Flink cluster.
-func (c *Client) ownJob(ctx context.Context, job Job) *ownJob {
+// identify asks whether the server is one of ours, unless that is known. An error says that
+// it is not, and that it is to be asked again.
+func (c *Collector) identify(ctx context.Context) error {
+	if c.identified {
+		return nil
+	}
+	own, err := c.client.ownJob(ctx, c.job)
+	if err != nil {
+		return err
+	}
+	c.own, c.identified = own, true
+	return nil
+}
+
+// ownJob asks a server of ours about a job. It is nil if there is no such path: that is what
+// a Flink cluster answers. Any other failure may be one of ours that is busy.
+func (c *Client) ownJob(ctx context.Context, job Job) (*ownJob, error) {
 	var graph struct {
 		Vertices []struct {
-			Operators []struct{ Name, Kind string }
+			ID        string
+			Operators []struct {
+				Name      string
+				EventTime bool
+			}
 		}
 	}
 	if err := c.get(ctx, "/lowwater/jobs/"+job.ID+"/graph", "", &graph); err != nil {
-		return nil
+		if isNotFound(err) {
+			err = nil
+		}
+		return nil, err
 	}
-	own := &ownJob{kinds: map[string]string{}, topics: map[string]string{}}
+	own := &ownJob{waits: map[vertexName]bool{}, topics: map[string]string{}}
 	for _, v := range graph.Vertices {
 		for _, o := range v.Operators {
-			own.kinds[strings.TrimPrefix(o.Name, sourcePrefix)] = o.Kind
+			own.waits[vertexName{v.ID, o.Name}] = o.EventTime
 		}
 	}
 	var splits struct {
 		Splits []struct{ Topic string }
 	}
-	if err := c.get(ctx, "/lowwater/jobs/"+job.ID+"/splits", "", &splits); err == nil {
-		for _, s := range splits.Splits {
-			own.topics[filtered(s.Topic)] = s.Topic
-		}
+	if err := c.get(ctx, "/lowwater/jobs/"+job.ID+"/splits", "", &splits); err != nil && !isNotFound(err) {
+		return nil, err
 	}
-	return own
+	for _, s := range splits.Splits {
+		own.topics[filtered(s.Topic)] = s.Topic
+	}
+	return own, nil
 }
 
 // complete tells the operators that wait for event time from others, whatever their
@@ -90,7 +116,7 @@ func (c *Client) ownJob(ctx context.Context, job Job) *ownJob {
 func (j *ownJob) complete(operators []why.Operator) {
 	for i := range operators {
 		o := &operators[i]
-		if j.kinds[o.Name] != "window" || o.Kind != why.KindPlain && o.Kind != why.KindConnect {
+		if !j.waits[vertexName{o.Vertex, o.Name}] || o.Kind != why.KindPlain && o.Kind != why.KindConnect {
 			continue
 		}
 		o.Kind = why.KindWindow

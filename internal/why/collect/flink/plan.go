@@ -1,6 +1,7 @@
 package flink
 
 import (
+	"fmt"
 	"html"
 	"regexp"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 type detail struct {
 	Name       string
 	State      string
+	EndMillis  int64 `json:"end-time"`
 	Now        int64
 	Timestamps map[string]int64
 	Vertices   []vertex
@@ -35,6 +37,29 @@ type node struct {
 		Num          int
 		ShipStrategy string `json:"ship_strategy"`
 	}
+}
+
+const (
+	// maxParallelism is the largest that an operator can have, in Flink and here.
+	maxParallelism = 1 << 15
+	// maxSubtasks bounds how many subtasks of operators are looked at: far more than a
+	// cluster can answer for.
+	maxSubtasks = 1 << 20
+)
+
+// check refuses a plan that no job has, before memory is taken for what it says.
+func (d *detail) check() error {
+	total := 0
+	for _, n := range d.Plan.Nodes {
+		if n.Parallelism < 0 || n.Parallelism > maxParallelism {
+			return fmt.Errorf("the parallelism of vertex %s is %d: must be at most %d", n.ID, n.Parallelism, maxParallelism)
+		}
+		total += n.Parallelism * (1 + strings.Count(n.Description, "<br/>"))
+	}
+	if total > maxSubtasks {
+		return fmt.Errorf("the plan has %d subtasks of operators: at most %d are looked at", total, maxSubtasks)
+	}
+	return nil
 }
 
 // chained is one operator of a vertex, by the description of its chain.
