@@ -42,7 +42,10 @@ on. Times are UTC.
     lowwater top --url http://jobmanager:8081 --job orders
     lowwater top --once | head
 
-q quits. Flink's metrics are up to 10 s old, so its numbers move in steps.`
+q quits. Flink's metrics are up to 10 s old, so its numbers move in steps. A job that is
+started again is followed by its name.
+
+Exit codes: 0 quit, or the frame of --once printed, 2 could not look.`
 }
 
 // Validate is called by kong.
@@ -84,14 +87,30 @@ type top struct {
 	stood stood
 }
 
-// look adds what is to be seen now.
+// look adds what is to be seen now. A job that has ended or is not known any more is followed
+// to the one that runs under its name: one that is started again has another id.
 func (t *top) look(ctx context.Context) error {
-	if err := t.job.Look(ctx); err != nil {
+	err := t.lookAtJob(ctx)
+	if err != nil && ctx.Err() == nil {
+		var next *flink.Collector
+		if next, err = t.job.Successor(ctx, err); err == nil {
+			t.job, t.stood = next, stood{}
+			err = t.lookAtJob(ctx)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", t.client, err)
+	}
+	return nil
+}
+
+func (t *top) lookAtJob(ctx context.Context) error {
+	if err := t.job.Look(ctx); err != nil {
+		return err
 	}
 	var err error
 	if t.told, err = t.job.Report(ctx); err != nil {
-		return fmt.Errorf("%s: %w", t.client, err)
+		return err
 	}
 	t.job.Forget(topMemory)
 	t.stood.note(t.job.Evidence())

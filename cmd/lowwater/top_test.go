@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lowwater/lowwater/internal/why"
+	"github.com/lowwater/lowwater/internal/why/collect/flink"
 )
 
 func TestTopOnce(t *testing.T) {
@@ -49,6 +50,59 @@ func TestTopAsksOurServer(t *testing.T) {
 	out, _ := runCLI(t, exitOK, "top", "--once", "--url", ownServer(t, map[string]string{"graph": "{}", "why": report}))
 	if !strings.Contains(out, "\nThe server knows.\nsmallest watermark ") {
 		t.Errorf("output:\n%s", out)
+	}
+}
+
+// openTop returns what top looks with, at the only job of a cluster.
+func openTop(t *testing.T, url string) *top {
+	t.Helper()
+	client, err := flink.NewClient(flink.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	job, err := client.Find(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	collector, err := client.Open(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &top{client: client, job: collector}
+}
+
+// TestTopBeginsWithTheServersAnswer: the first frame does not say that nothing is wrong.
+func TestTopBeginsWithTheServersAnswer(t *testing.T) {
+	t.Parallel()
+	report := `{"severity": "stall", "findings": [{"code": "quiet-input", "severity": "stall", "answer": "The server knows."}]}`
+	top := openTop(t, ownServer(t, map[string]string{"graph": "{}", "why": report}))
+	if err := top.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if f := top.frame(); f.answer != "The server knows." || !f.alarm {
+		t.Errorf("the first frame says %q, alarm %t", f.answer, f.alarm)
+	}
+}
+
+// TestTopFollows: a job that is started again under its name, with another id, is shown
+// further, and what was remembered of the first is not taken for the second's.
+func TestTopFollows(t *testing.T) {
+	t.Parallel()
+	url, restart := restartingCluster(t)
+	top := openTop(t, url)
+	if err := top.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	restart()
+	if err := top.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if id := top.job.Job().ID; id != restartedAs {
+		t.Errorf("top shows job %s, want %s", id, restartedAs)
+	}
+	if f := top.frame(); !strings.Contains(f.splits[0][5], "≥ 0.0 s") {
+		t.Errorf("the first split: %q", f.splits[0])
 	}
 }
 
