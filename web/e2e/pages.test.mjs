@@ -262,6 +262,19 @@ describe("servers that lack something", () => {
     assert.ok(asked() >= 5, `asked ${asked()} times`);
   });
 
+  test("a job of which nothing is known yet has pages all the same", async (t) => {
+    const mock = await startMock(0, { empty: true });
+    const page = await open(t, browser, mock.url);
+    t.after(mock.close);
+    for (const tab of tabs) {
+      await page.goto(`${mock.url}/#/jobs/${stuckJob}${tab}`);
+      await page.locator(`[aria-current][href$="${stuckJob}${tab}"]`).waitFor();
+      await page.getByText("Loading…").waitFor({ state: "detached" });
+      await noOverflow(page);
+    }
+    await page.getByText("has found nothing yet").waitFor();
+  });
+
   test("there is no such job", async (t) => {
     const mock = await startMock();
     const page = await open(t, browser, `${mock.url}/#/jobs/nosuch`, { mayFail: ["/nosuch"] });

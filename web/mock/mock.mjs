@@ -182,7 +182,16 @@ function api(path, query, s, options) {
       state_backend: "HashMapStateBackend", checkpoint_storage: "file:///var/lib/lowwater/checkpoints", unaligned_checkpoints: false, tolerable_failed_checkpoints: 0,
     },
   };
-  return answers[path] || undefined;
+  const empty = options.empty && {
+    [`${own}/graph`]: { ...s.graph, vertices: [], holder: null },
+    [`${own}/splits`]: { now: s.now, splits: [] },
+    [`${own}/history`]: { intervalMs: 5000, now: s.now, series: [] },
+    [`${own}/late`]: { late: 0, dropped: 0, byReason: [], bySplit: [], samples: [] },
+    [`${own}/plan`]: { warnings: [] },
+    [`${own}/why`]: { job: "orders per minute", at_ms: s.now, cause: "none", severity: "none", findings: [] },
+    [`/jobs/${stuckJob}/jobmanager/config`]: [],
+  };
+  return { ...answers, ...empty }[path] || undefined;
 }
 
 const types = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
@@ -192,7 +201,7 @@ const types = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", "
  * options: token, which requests must have; checkpoints, false for a job without; restarts,
  * how many the job had; state, that of the window's two subtasks, which has a memory budget then;
  * late, how many records the window has dropped; fails, told a path and how often it was asked for
- * before, says whether the answer is a 503.
+ * before, says whether the answer is a 503; empty, true for a job of which nothing is known yet.
  */
 export async function startMock(port = 0, options = {}) {
   const born = Date.now();
