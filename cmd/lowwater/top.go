@@ -34,14 +34,18 @@ type topCommand struct {
 // Help is what `lowwater top --help` adds.
 func (*topCommand) Help() string {
 	return `Shows a running job as it goes: what holds its event time, the watermark and load of
-every vertex, and the splits, the one that holds first. The job runs on Apache Flink
-(1.17 to 2.3) or is one of lowwater's, with its REST interface on. Times are UTC.
+every vertex, state with a memory budget, and the splits, the one that holds first. The
+job runs on Apache Flink (1.17 to 2.3) or is one of lowwater's, with its REST interface
+on. Times are UTC.
 
     lowwater top
     lowwater top --url http://jobmanager:8081 --job orders
     lowwater top --once | head
 
-q quits. Flink's metrics are up to 10 s old, so its numbers move in steps.`
+q quits. Flink's metrics are up to 10 s old, so its numbers move in steps. A job that is
+started again is followed by its name.
+
+Exit codes: 0 quit, or the frame of --once printed, 2 could not look.`
 }
 
 // Validate is called by kong.
@@ -78,13 +82,35 @@ func (c *topCommand) show(stdout io.Writer) error {
 type top struct {
 	client *flink.Client
 	job    *flink.Collector
-	stood  stood
+	// told is the diagnosis of a server of ours, nil on a Flink cluster.
+	told  *why.Report
+	stood stood
 }
 
-// look adds what is to be seen now.
+// look adds what is to be seen now. A job that has ended or is not known any more is followed
+// to the one that runs under its name: one that is started again has another id.
 func (t *top) look(ctx context.Context) error {
-	if err := t.job.Look(ctx); err != nil {
+	err := t.lookAtJob(ctx)
+	if err != nil && ctx.Err() == nil {
+		var next *flink.Collector
+		if next, err = t.job.Successor(ctx, err); err == nil {
+			t.job, t.stood = next, stood{}
+			err = t.lookAtJob(ctx)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", t.client, err)
+	}
+	return nil
+}
+
+func (t *top) lookAtJob(ctx context.Context) error {
+	if err := t.job.Look(ctx); err != nil {
+		return err
+	}
+	var err error
+	if t.told, err = t.job.Report(ctx); err != nil {
+		return err
 	}
 	t.job.Forget(topMemory)
 	t.stood.note(t.job.Evidence())
@@ -93,6 +119,9 @@ func (t *top) look(ctx context.Context) error {
 
 func (t *top) frame() *frame {
 	e := t.job.Evidence()
+	if t.told != nil {
+		return newFrame(e, t.told.Diagnosis(e.Engine), &t.stood, t.client.String())
+	}
 	return newFrame(e, why.Diagnose(e), &t.stood, t.client.String())
 }
 
@@ -159,7 +188,7 @@ func openScreen(in, out *os.File, quit func()) (*fullScreen, error) {
 		}
 		go quitOnKey(in, quit)
 	}
-	_, _ = io.WriteString(out, "\x1b[?1049h\x1b[?25l") // the other screen, without a cursor
+	_, _ = io.WriteString(out, "\x1b[?1049h\x1b[?25l\x1b[?7l") // the other screen, without a cursor; lines do not wrap
 	return s, nil
 }
 
@@ -179,7 +208,7 @@ func quitOnKey(in io.Reader, quit func()) {
 
 // close gives the terminal back as it was.
 func (s *fullScreen) close() {
-	_, _ = io.WriteString(s.out, "\x1b[?25h\x1b[?1049l")
+	_, _ = io.WriteString(s.out, "\x1b[?7h\x1b[?25h\x1b[?1049l")
 	if s.before != nil {
 		_ = term.Restore(int(s.in.Fd()), s.before)
 	}

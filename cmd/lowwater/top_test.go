@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lowwater/lowwater/internal/why"
+	"github.com/lowwater/lowwater/internal/why/collect/flink"
 )
 
 func TestTopOnce(t *testing.T) {
@@ -39,6 +41,68 @@ count per key > out: Writer    2   11:50:46.937  15 min 51 s  ░░░░░░
 `
 	if diff := cmp.Diff(want, lines[0]+strings.Join(lines[rest:], "")); diff != "" {
 		t.Errorf("frame (-want +got):\n%s", diff)
+	}
+}
+
+// TestTopAsksOurServer, which has looked since the start of the job.
+func TestTopAsksOurServer(t *testing.T) {
+	report := `{"severity": "stall", "findings": [{"code": "quiet-input", "severity": "stall", "answer": "The server knows."}]}`
+	out, _ := runCLI(t, exitOK, "top", "--once", "--url", ownServer(t, map[string]string{"graph": "{}", "why": report}))
+	if !strings.Contains(out, "\nThe server knows.\nsmallest watermark ") {
+		t.Errorf("output:\n%s", out)
+	}
+}
+
+// openTop returns what top looks with, at the only job of a cluster.
+func openTop(t *testing.T, url string) *top {
+	t.Helper()
+	client, err := flink.NewClient(flink.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	job, err := client.Find(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	collector, err := client.Open(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &top{client: client, job: collector}
+}
+
+// TestTopBeginsWithTheServersAnswer: the first frame does not say that nothing is wrong.
+func TestTopBeginsWithTheServersAnswer(t *testing.T) {
+	t.Parallel()
+	report := `{"severity": "stall", "findings": [{"code": "quiet-input", "severity": "stall", "answer": "The server knows."}]}`
+	top := openTop(t, ownServer(t, map[string]string{"graph": "{}", "why": report}))
+	if err := top.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if f := top.frame(); f.answer != "The server knows." || !f.alarm {
+		t.Errorf("the first frame says %q, alarm %t", f.answer, f.alarm)
+	}
+}
+
+// TestTopFollows: a job that is started again under its name, with another id, is shown
+// further, and what was remembered of the first is not taken for the second's.
+func TestTopFollows(t *testing.T) {
+	t.Parallel()
+	url, restart := restartingCluster(t)
+	top := openTop(t, url)
+	if err := top.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	restart()
+	if err := top.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if id := top.job.Job().ID; id != restartedAs {
+		t.Errorf("top shows job %s, want %s", id, restartedAs)
+	}
+	if f := top.frame(); !strings.Contains(f.splits[0][5], "≥ 0.0 s") {
+		t.Errorf("the first split: %q", f.splits[0])
 	}
 }
 
@@ -139,6 +203,54 @@ count > print    1   00:16:35.000   8.0 s  ██████ 100%            ? 
 	}
 }
 
+// TestTopIn80Columns: where there is no room for bars, their percentages stay, and all columns.
+func TestTopIn80Columns(t *testing.T) {
+	want := `VERTEX         PAR  LOW WATERMARK  BEHIND  BUSY  BLOCKED  IN/S  OUT/S  LATE
+orders           1   00:16:35.000   8.0 s   50%       0%    40     40
+count > print    1   00:16:35.000   8.0 s  100%        ?    40      ?     3
+`
+	if all := texts(stalledFrame().lines(80, 0)); !strings.Contains(all, "\n\n"+want+"\n") {
+		t.Errorf("no table of vertices\n%sin\n%s", want, all)
+	}
+}
+
+// TestTopState: state with a memory budget has a table of its own, also on a narrow screen.
+func TestTopState(t *testing.T) {
+	looks := evidenceAt(990_000, 995_000)
+	e := looks[len(looks)-1]
+	for i := range e.History {
+		s := &e.History[i].Subtasks[1]
+		s.State = why.KeyedState{BudgetBytes: 64 << 20, MemoryBytes: 67_000_000, SpilledEntries: 1_234_567, DiskBytes: 1_288_490_189, SpillReads: int64(4000 * i), SpillWrites: int64(3 * i)}
+		other := *s
+		other.Index = 1
+		e.History[i].Subtasks = append(e.History[i].Subtasks, other)
+	}
+	lines := newFrame(e, &why.Diagnosis{Findings: []why.Finding{{Severity: why.Fine}}}, &stood{}, "http://localhost:8081").lines(80, 0)
+	want := `STATE  IN MEMORY   BUDGET  ENTRIES ON DISK     DISK  READS/S  WRITES/S
+count    128 MiB  128 MiB          2469134  2.4 GiB     8000       6.0
+`
+	if all := texts(lines); !strings.Contains(all, "\n\n"+want+"\n") {
+		t.Errorf("no table of state\n%sin\n%s", want, all)
+	}
+	for _, l := range lines {
+		if n := utf8.RuneCountInString(l.text); n > 80 {
+			t.Errorf("%d columns: %s", n, l.text)
+		}
+	}
+	if all := texts(stalledFrame().lines(80, 0)); strings.Contains(all, "STATE  IN MEMORY") {
+		t.Errorf("a table of state without a budget:\n%s", all)
+	}
+}
+
+func TestSize(t *testing.T) {
+	tests := map[int64]string{0: "0 B", 512: "512 B", 1536: "1.5 KiB", 4_812_331: "4.6 MiB", 150 << 30: "150 GiB", 1 << 52: "4096 TiB"}
+	for bytes, want := range tests {
+		if got := size(bytes); got != want {
+			t.Errorf("size(%d) = %q, want %q", bytes, got, want)
+		}
+	}
+}
+
 // TestTopFitsTheScreen: no line is wider and no frame higher than the terminal, and what
 // holds stays in sight.
 func TestTopFitsTheScreen(t *testing.T) {
@@ -149,18 +261,94 @@ func TestTopFitsTheScreen(t *testing.T) {
 	}
 	f.failure = "http://localhost:8081: no answer within 10s"
 	for _, size := range [][2]int{{100, 30}, {60, 16}, {40, 14}, {20, 14}} {
-		lines := f.lines(size[0], size[1])
-		if len(lines) > size[1] {
-			t.Errorf("%v: %d lines", size, len(lines))
-		}
-		for _, l := range lines {
-			if n := utf8.RuneCountInString(l.text); n > size[0] {
-				t.Errorf("%v: %d columns: %s", size, n, l.text)
-			}
-		}
-		all := texts(lines)
+		all := texts(fitting(t, f, size[0], size[1]))
 		if !strings.Contains(all, "could not look") || !strings.Contains(all, "orders-0") || !strings.Contains(all, "more") {
 			t.Errorf("%v:\n%s", size, all)
+		}
+	}
+}
+
+// fitting lays a frame out and checks that it is no larger than the terminal.
+func fitting(t *testing.T, f *frame, width, height int) []line {
+	t.Helper()
+	lines := f.lines(width, height)
+	if len(lines) > height {
+		t.Errorf("%d lines on a terminal of %d columns and %d lines:\n%s", len(lines), width, height, texts(lines))
+	}
+	for _, l := range lines {
+		if n := utf8.RuneCountInString(l.text); n > width {
+			t.Errorf("%d columns of %d: %s", n, width, l.text)
+		}
+	}
+	return lines
+}
+
+// crowdedFrame has more of everything than a terminal; what holds is the last vertex.
+func crowdedFrame() *frame {
+	f := stalledFrame()
+	f.failure = "http://localhost:8081: no answer within 10s"
+	for i := range 40 {
+		vertex, split := slices.Clone(f.vertices[0]), slices.Clone(f.splits[1])
+		vertex[0], split[0] = fmt.Sprintf("vertex %d", i), fmt.Sprintf("  orders-%d", i+2)
+		f.vertices, f.held = slices.Insert(f.vertices, 0, vertex), slices.Insert(f.held, 0, false)
+		f.splits, f.holds = append(f.splits, split), append(f.holds, false)
+		f.states = append(f.states, []string{fmt.Sprintf("state %d", i), "1 MiB", "2 MiB", "0", "0 B", "0", "0"})
+	}
+	return f
+}
+
+// TestTopFitsAnyScreen: all tables give way, the answer does not.
+func TestTopFitsAnyScreen(t *testing.T) {
+	f := crowdedFrame()
+	for _, width := range []int{1, 2, 7, 20, 40, 80, 200} {
+		for height := 1; height < 150; height++ {
+			all := texts(fitting(t, f, width, height))
+			if width >= 40 && !strings.HasPrefix(all, "Partition 0 of orders is quiet.\n") && !strings.Contains(all, "\nPartition 0 of orders is quiet.\n") {
+				t.Errorf("%d columns, %d lines: no answer in\n%s", width, height, all)
+			}
+		}
+	}
+	f.answer = strings.Repeat("a"+strings.Repeat("b", 30)+" ", 20)
+	if all := texts(fitting(t, f, 20, 5)); !strings.HasSuffix(all, "…\n") || strings.Contains(all, "lowwater") {
+		t.Errorf("a long answer on a small terminal:\n%s", all)
+	}
+}
+
+// TestTopShares the lines of a terminal among its tables; what holds is shown of each.
+func TestTopShares(t *testing.T) {
+	want := `lowwater top · orders · running for 16 min 43 s · 00:16:43.000 UTC · http://loc…
+could not look: http://localhost:8081: no answer within 10s
+Partition 0 of orders is quiet.
+smallest watermark 00:16:35.000, 8.0 s behind: orders-0 > orders[0] > count
+
+VERTEX         PAR  LOW WATERMARK  BEHIND  BUSY  BLOCKED  IN/S  OUT/S  LATE
+vertex 39        1   00:16:35.000   8.0 s   50%       0%    40     40
+orders           1   00:16:35.000   8.0 s   50%       0%    40     40
+count > print    1   00:16:35.000   8.0 s  100%        ?    40      ?     3
+… 39 more
+
+STATE    IN MEMORY  BUDGET  ENTRIES ON DISK  DISK  READS/S  WRITES/S
+state 0      1 MiB   2 MiB                0   0 B        0         0
+state 1      1 MiB   2 MiB                0   0 B        0         0
+state 2      1 MiB   2 MiB                0   0 B        0         0
+… 37 more
+
+  SPLIT     SUBTASK  STATE      WATERMARK  BEHIND  UNCHANGED  NEXT  LAG
+* orders-0  0        active  00:16:35.000   8.0 s      2.0 s    30    0
+  orders-1  0        active  00:16:42.500   0.5 s      0.0 s    30    0
+… 40 more
+`
+	if diff := cmp.Diff(want, texts(crowdedFrame().lines(80, 21))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestTopOfAnEmptyPlan: a server may tell of a job before it knows the plan.
+func TestTopOfAnEmptyPlan(t *testing.T) {
+	e := &why.Evidence{Job: "orders", AtMillis: 1, History: []why.Snapshot{{AtMillis: 1}}}
+	for _, d := range []*why.Diagnosis{why.Diagnose(e), {Findings: []why.Finding{{Severity: why.Fine, Answer: "Nothing runs."}}}} {
+		if all := texts(newFrame(e, d, &stood{}, "URL").lines(80, 24)); !strings.Contains(all, d.Answer().Answer[:10]) || strings.Contains(all, "VERTEX") {
+			t.Errorf("frame:\n%s", all)
 		}
 	}
 }

@@ -6,20 +6,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/lowwater/lowwater/internal/why"
 )
-
-// Styles of lines, as a terminal takes them.
-const (
-	styleBold  = "\x1b[1m"
-	styleFaint = "\x1b[2m"
-	styleHeld  = "\x1b[1;33m"
-)
-
-type line struct{ text, style string }
 
 // frame is one view of a job, ready to be laid out.
 type frame struct {
@@ -30,6 +19,7 @@ type frame struct {
 	failure  string // why the last look failed
 	vertices [][]string
 	held     []bool // by vertex
+	states   [][]string
 	splits   [][]string
 	holds    []bool // by split
 }
@@ -51,6 +41,7 @@ func newFrame(e *why.Evidence, d *why.Diagnosis, s *stood, url string) *frame {
 		f.vertices = append(f.vertices, vertexRow(e, chain))
 		f.held = append(f.held, f.alarm && slices.ContainsFunc(chain, func(o *why.Operator) bool { return onPath[o.ID] }))
 	}
+	f.states = stateRows(e)
 	isHolder := func(sp *why.Split) bool {
 		return ok && f.alarm && slices.ContainsFunc(hold.Splits, func(r why.SplitRef) bool { return r.ID == sp.ID && r.Topic == sp.Topic && r.Partition == sp.Partition })
 	}
@@ -70,7 +61,7 @@ func newFrame(e *why.Evidence, d *why.Diagnosis, s *stood, url string) *frame {
 
 // waits is the operator whose watermark is followed back: empty for the slowest of those
 // known to wait for event time. A plan that names no window still tells that an operator
-// counts late records; else the last operator stands for all.
+// counts late records; else the last operator stands for all, if there is one.
 func waits(e *why.Evidence) string {
 	if _, ok := why.Hold(e, ""); ok {
 		return ""
@@ -80,7 +71,10 @@ func waits(e *why.Evidence) string {
 			return s.Operator
 		}
 	}
-	return e.Operators[len(e.Operators)-1].ID
+	if n := len(e.Operators); n > 0 {
+		return e.Operators[n-1].ID
+	}
+	return ""
 }
 
 func btoi(b bool) int {
@@ -334,114 +328,6 @@ func (s *stood) since(sp *why.Split, now int64) string {
 		return "≥ " + span(now-is.millis)
 	}
 	return span(now - is.millis)
-}
-
-// lines lays the frame out. Of more lines than height the splits give way; 0 is no limit.
-func (f *frame) lines(width, height int) []line {
-	out := []line{{cut("lowwater top · "+f.title, width), styleBold}}
-	if f.failure != "" {
-		out = append(out, line{cut("could not look: "+f.failure, width), styleHeld})
-	}
-	style := ""
-	if f.alarm {
-		style = styleHeld
-	}
-	for _, l := range wrapAt(f.answer, width) {
-		out = append(out, line{l, style})
-	}
-	if f.path != "" {
-		out = append(out, line{cut(f.path, width), ""})
-	}
-	out = append(out, line{})
-	out = append(out, table(vertexHead, f.vertices, f.held, 1, width)...)
-	if len(f.splits) == 0 {
-		return out
-	}
-	out = append(out, line{})
-	splits := table(splitHead, f.splits, f.holds, 3, width)
-	if room := height - len(out); height > 0 && len(splits) > room {
-		hidden := len(splits) - max(room, 2) + 1
-		splits = append(splits[:len(splits)-hidden], line{fmt.Sprintf("… %d more", hidden), styleFaint})
-	}
-	return append(out, splits...)
-}
-
-// table lays out rows in columns: the first gives way if there is no room, those from
-// the right-th on are aligned to the right.
-func table(head []string, rows [][]string, marked []bool, right, width int) []line {
-	widths := make([]int, len(head))
-	for _, row := range append([][]string{head}, rows...) {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(harmless(cell)))
-		}
-	}
-	rest := 0
-	for _, w := range widths[1:] {
-		rest += w + 2
-	}
-	const narrowest = 12
-	widths[0] = min(widths[0], max(width-rest, narrowest))
-	format := func(row []string) string {
-		var b strings.Builder
-		for i, cell := range row {
-			cell = cut(cell, widths[i])
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			switch {
-			case i == 0:
-				b.WriteString(cell + pad)
-			case i >= right:
-				b.WriteString("  " + pad + cell)
-			default:
-				b.WriteString("  " + cell + pad)
-			}
-		}
-		return cut(strings.TrimRight(b.String(), " "), width)
-	}
-	out := []line{{format(head), styleFaint}}
-	for i, row := range rows {
-		style := ""
-		if marked[i] {
-			style = styleHeld
-		}
-		out = append(out, line{format(row), style})
-	}
-	return out
-}
-
-// harmless keeps a text to its line, and drops what a terminal would take for more than
-// text: names and errors come from elsewhere.
-func harmless(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsPrint(r):
-			return r
-		case unicode.IsSpace(r):
-			return ' '
-		}
-		return -1
-	}, s)
-}
-
-// cut shortens a text to width.
-func cut(s string, width int) string {
-	s = harmless(s)
-	if utf8.RuneCountInString(s) <= width {
-		return s
-	}
-	return string([]rune(s)[:max(width-1, 0)]) + "…"
-}
-
-// wrapAt breaks a text into lines of at most width, longer words excepted.
-func wrapAt(text string, width int) []string {
-	var out []string
-	for _, word := range strings.Fields(harmless(text)) {
-		if n := len(out); n > 0 && utf8.RuneCountInString(out[n-1])+1+utf8.RuneCountInString(word) <= width {
-			out[n-1] += " " + word
-		} else {
-			out = append(out, word)
-		}
-	}
-	return out
 }
 
 func isTime(watermark int64) bool { return watermark != why.MinTime && watermark != why.MaxTime }

@@ -141,10 +141,12 @@ func TestWatchWaits(t *testing.T) {
 	}
 }
 
-// TestWatchFollows: a job that is started again under its name, with another id, is looked at
-// further, also if its name was not given.
-func TestWatchFollows(t *testing.T) {
-	t.Parallel()
+// restartedAs is the id of a job that is started again.
+const restartedAs = "00000000000000000000000000000001"
+
+// restartingCluster answers as the recorded one. After restart its job has another id.
+func restartingCluster(t *testing.T) (address string, restart func()) {
+	t.Helper()
 	var id string
 	behind, err := url.Parse(recordedCluster(t, func(answers map[string]json.RawMessage) {
 		for path := range answers {
@@ -156,7 +158,6 @@ func TestWatchFollows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const again = "00000000000000000000000000000001"
 	var restarted atomic.Bool
 	proxy := httputil.NewSingleHostReverseProxy(behind)
 	proxy.ModifyResponse = func(r *http.Response) error {
@@ -164,7 +165,7 @@ func TestWatchFollows(t *testing.T) {
 			return nil
 		}
 		body, err := io.ReadAll(r.Body)
-		body = bytes.ReplaceAll(body, []byte(id), []byte(again))
+		body = bytes.ReplaceAll(body, []byte(id), []byte(restartedAs))
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		r.Header.Del("Content-Length")
 		return err
@@ -174,11 +175,19 @@ func TestWatchFollows(t *testing.T) {
 			http.Error(w, `{"errors":["Job not found"]}`, http.StatusNotFound)
 			return
 		}
-		r.URL.Path = strings.Replace(r.URL.Path, again, id, 1)
+		r.URL.Path = strings.Replace(r.URL.Path, restartedAs, id, 1)
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	c := &whyCommand{clusterFlags: clusterFlags{URL: server.URL}, For: time.Millisecond, Watch: true}
+	return server.URL, func() { restarted.Store(true) }
+}
+
+// TestWatchFollows: a job that is started again under its name, with another id, is looked at
+// further, also if its name was not given.
+func TestWatchFollows(t *testing.T) {
+	t.Parallel()
+	url, restart := restartingCluster(t)
+	c := &whyCommand{clusterFlags: clusterFlags{URL: url}, For: time.Millisecond, Watch: true}
 	o, err := c.observer(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +196,7 @@ func TestWatchFollows(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	out := &reports{seen: func(n int) {
-		restarted.Store(true)
+		restart()
 		if n == 2 {
 			cancel()
 		}
@@ -195,7 +204,7 @@ func TestWatchFollows(t *testing.T) {
 	if err := c.watch(ctx, o, out); err != nil {
 		t.Fatal(err)
 	}
-	if text := out.b.String(); out.n != 2 || strings.Count(text, `job "quiet" runs again, as `+again) != 1 || !strings.Contains(text, " UTC job ") {
+	if text := out.b.String(); out.n != 2 || strings.Count(text, `job "quiet" runs again, as `+restartedAs) != 1 || !strings.Contains(text, " UTC job ") {
 		t.Errorf("%d reports:\n%s", out.n, text)
 	}
 }

@@ -292,11 +292,15 @@ func (j *Job) CheckpointConfig() status.CheckpointConfig {
 		return status.CheckpointConfig{}
 	}
 	o := j.checkpoints.options
+	backend := "memory"
+	if j.graph.StateMemory > 0 {
+		backend = "memory and disk"
+	}
 	return status.CheckpointConfig{
 		Enabled: true, ExactlyOnce: true,
 		Interval: o.Interval, MinPause: o.MinPause, Timeout: o.Timeout,
 		MaxConcurrent: o.MaxConcurrent, TolerableFailures: o.TolerableFailures,
-		Retain: true, Backend: "memory", Storage: o.URL,
+		Retain: true, Backend: backend, Storage: o.URL,
 	}
 }
 

@@ -10,14 +10,15 @@ import (
 // RestartStrategy decides whether and when a job that failed runs again. It belongs to
 // one job and is called by one goroutine.
 type RestartStrategy interface {
+	// Name is that of Flink's setting restart-strategy.type.
+	Name() string
 	// Next is called at each failure. again is false if the job is to fail for good.
 	Next(now time.Time) (delay time.Duration, again bool)
 	// Exhausted says why Next answered false.
 	Exhausted() string
 }
 
-// RestartPolicy describes a restart strategy. It is sealed: package observe names the
-// strategies as Flink does.
+// RestartPolicy describes a restart strategy. It is sealed: the strategies are Flink's.
 type RestartPolicy interface {
 	// Validate reports fields that make no sense.
 	Validate() error
@@ -47,6 +48,8 @@ type fixedDelay struct {
 	FixedDelay
 	failures int
 }
+
+func (*fixedDelay) Name() string { return "fixed-delay" }
 
 func (s *fixedDelay) Next(time.Time) (time.Duration, bool) {
 	s.failures++
@@ -80,6 +83,8 @@ type failureRate struct {
 	// at are the latest failures, oldest first.
 	at []time.Time
 }
+
+func (*failureRate) Name() string { return "failure-rate" }
 
 func (s *failureRate) Next(now time.Time) (time.Duration, bool) {
 	s.at = append(s.at, now)
@@ -126,6 +131,8 @@ type exponentialDelay struct {
 	due   time.Time
 	delay time.Duration
 }
+
+func (*exponentialDelay) Name() string { return "exponential-delay" }
 
 func (s *exponentialDelay) Next(now time.Time) (time.Duration, bool) {
 	if s.delay == 0 || now.Sub(s.due) >= s.ResetAfter {

@@ -18,12 +18,13 @@ func TestRestartStrategies(t *testing.T) {
 	tests := []struct {
 		name     string
 		policy   RestartPolicy
+		flink    string
 		failures []failure
 	}{
-		{"fixed delay", FixedDelay{Attempts: 2, Delay: 3 * s}, []failure{{0, true, 3 * s}, {time.Hour, true, 3 * s}, {2 * time.Hour, false, 3 * s}}},
-		{"rate kept", FailureRate{Failures: 2, Interval: 10 * s, Delay: s}, []failure{{0, true, s}, {6 * s, true, s}, {12 * s, true, s}, {18 * s, true, s}}},
-		{"rate exceeded", FailureRate{Failures: 2, Interval: 10 * s, Delay: s}, []failure{{0, true, s}, {6 * s, true, s}, {9 * s, false, s}}},
-		{"growing delay", ExponentialDelay{Initial: s, Max: 5 * s, Multiplier: 2, ResetAfter: time.Minute}, []failure{
+		{"fixed delay", FixedDelay{Attempts: 2, Delay: 3 * s}, "fixed-delay", []failure{{0, true, 3 * s}, {time.Hour, true, 3 * s}, {2 * time.Hour, false, 3 * s}}},
+		{"rate kept", FailureRate{Failures: 2, Interval: 10 * s, Delay: s}, "failure-rate", []failure{{0, true, s}, {6 * s, true, s}, {12 * s, true, s}, {18 * s, true, s}}},
+		{"rate exceeded", FailureRate{Failures: 2, Interval: 10 * s, Delay: s}, "failure-rate", []failure{{0, true, s}, {6 * s, true, s}, {9 * s, false, s}}},
+		{"growing delay", ExponentialDelay{Initial: s, Max: 5 * s, Multiplier: 2, ResetAfter: time.Minute}, "exponential-delay", []failure{
 			{0, true, s}, {2 * s, true, 2 * s}, {5 * s, true, 4 * s}, {10 * s, true, 5 * s}, {16 * s, true, 5 * s},
 			{16*s + 5*s + time.Minute, true, s},
 		}},
@@ -34,6 +35,9 @@ func TestRestartStrategies(t *testing.T) {
 				t.Fatal(err)
 			}
 			strategy, first := tt.policy.strategy(), time.Now()
+			if got := strategy.Name(); got != tt.flink {
+				t.Errorf("its name is %s, Flink's is %s", got, tt.flink)
+			}
 			for i, f := range tt.failures {
 				if delay, again := strategy.Next(first.Add(f.at)); again != f.again || delay != f.delay {
 					t.Errorf("failure %d: after %v, again %v; want %v, %v", i+1, delay, again, f.delay, f.again)

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -50,6 +51,7 @@ type vertexJSON struct {
 	RecordsInPerSecond  float64        `json:"recordsInPerSecond"`
 	RecordsOutPerSecond float64        `json:"recordsOutPerSecond"`
 	LateDropped         int64          `json:"lateDropped"`
+	State               *stateJSON     `json:"state"`
 	Subtasks            []subtaskJSON  `json:"subtasks"`
 }
 
@@ -81,6 +83,17 @@ type subtaskJSON struct {
 	RecordsInPerSecond  float64      `json:"recordsInPerSecond"`
 	RecordsOutPerSecond float64      `json:"recordsOutPerSecond"`
 	LateDropped         int64        `json:"lateDropped"`
+	State               *stateJSON   `json:"state"`
+}
+
+// stateJSON is state with a memory budget.
+type stateJSON struct {
+	BudgetBytes          int64   `json:"budgetBytes"`
+	MemoryBytes          int64   `json:"memoryBytes"`
+	DiskBytes            int64   `json:"diskBytes"`
+	SpilledEntries       int64   `json:"spilledEntries"`
+	SpillReadsPerSecond  float64 `json:"spillReadsPerSecond"`
+	SpillWritesPerSecond float64 `json:"spillWritesPerSecond"`
 }
 
 type holderJSON struct {
@@ -144,15 +157,42 @@ func vertexOf(r *observe.Reading, vertex int) vertexJSON {
 		v.RecordsInPerSecond += s.RecordsInPerSecond
 		v.RecordsOutPerSecond += s.RecordsOutPerSecond
 		v.LateDropped += s.LateDropped
+		state := stateOf(&s)
+		v.State = v.State.plus(state)
 		v.Subtasks = append(v.Subtasks, subtaskJSON{
 			Subtask: i, Status: r.Status.Vertices[vertex].Subtasks[i].Life.State,
 			InputWatermark: watermark(s.InputWatermark), OutputWatermark: watermark(s.OutputWatermark), Idle: s.OutputIdle,
 			Busy: s.Busy, SoftBackPressured: s.SoftBackPressured, HardBackPressured: s.HardBackPressured, IdleTime: s.Idle,
 			RecordsIn: s.RecordsIn, RecordsOut: s.RecordsOut,
 			RecordsInPerSecond: s.RecordsInPerSecond, RecordsOutPerSecond: s.RecordsOutPerSecond, LateDropped: s.LateDropped,
+			State: state,
 		})
 	}
 	return v
+}
+
+// stateOf is nil without a budget.
+func stateOf(s *observe.Subtask) *stateJSON {
+	if s.State.BudgetBytes == 0 {
+		return nil
+	}
+	return &stateJSON{
+		BudgetBytes: s.State.BudgetBytes, MemoryBytes: s.State.MemoryBytes,
+		DiskBytes: s.State.DiskBytes, SpilledEntries: s.State.SpilledEntries,
+		SpillReadsPerSecond: s.SpillReadsPerSecond, SpillWritesPerSecond: s.SpillWritesPerSecond,
+	}
+}
+
+// plus returns the sum; nil is none.
+func (a *stateJSON) plus(b *stateJSON) *stateJSON {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return &stateJSON{
+		BudgetBytes: a.BudgetBytes + b.BudgetBytes, MemoryBytes: a.MemoryBytes + b.MemoryBytes,
+		DiskBytes: a.DiskBytes + b.DiskBytes, SpilledEntries: a.SpilledEntries + b.SpilledEntries,
+		SpillReadsPerSecond: a.SpillReadsPerSecond + b.SpillReadsPerSecond, SpillWritesPerSecond: a.SpillWritesPerSecond + b.SpillWritesPerSecond,
+	}
 }
 
 func holderOf(r *observe.Reading, h *observe.Holder) *holderJSON {

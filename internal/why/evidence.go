@@ -273,10 +273,21 @@ type Subtask struct {
 	LateDropped Known[int64]
 	LateOutput  Known[int64]
 	OpenWindows Known[int64]
+	// State has a budget for its memory; without one all of it is 0.
+	State KeyedState
 	// LateBySplit and LateSamples are of engines that know where a late record came from,
 	// whatever became of it.
 	LateBySplit []LateCount
 	LateSamples []LateSample
+}
+
+// KeyedState is state that goes to disk when it takes more memory than its budget.
+type KeyedState struct {
+	BudgetBytes, MemoryBytes int64
+	// SpilledEntries are on disk, in files of DiskBytes.
+	SpilledEntries, DiskBytes int64
+	// SpillReads counts the entries looked for on disk, SpillWrites those written there.
+	SpillReads, SpillWrites int64
 }
 
 // LateCount is the late records of one split.

@@ -108,6 +108,12 @@ describe("pages", () => {
     await page.getByText("over-parallel-source").waitFor();
   });
 
+  test("the configuration has Flink's names", async (t) => {
+    const page = await open(t, browser, `${job}/configuration`);
+    const settings = page.getByRole("group", { name: "Configuration of the job" });
+    await settings.getByRole("row", { name: "pipeline.auto-watermark-interval 200 ms" }).waitFor();
+  });
+
   test("a failed job leads to its exception", async (t) => {
     const page = await open(t, browser, `${mock.url}/#/jobs/${failedJob}`, { mayFail: [failedJob] });
     await page.locator(".answer").getByRole("link", { name: "Exceptions" }).click();
@@ -225,6 +231,48 @@ describe("servers that lack something", () => {
     await mock.close();
     await page.getByText("The server does not answer").waitFor();
     assert.equal(await page.locator("[data-holds]").count(), 1);
+  });
+
+  test("every page comes though the first answer to each of its requests is a failure", async (t) => {
+    const mock = await startMock(0, { fails: (_, before) => before === 0 });
+    t.after(mock.close);
+    // What each page shows only with an answer to the requests of its own.
+    const shown = {
+      "": ".chart canvas", "/watermarks": ".chart canvas", "/splits": "tr.stuck", "/late": "text=tea", "/checkpoints": "text=chk-8",
+      "/exceptions": ".panel", "/configuration": "text=exponential-delay", "/why": "text=over-parallel-source",
+    };
+    const page = await open(t, browser, mock.url, { mayFail: ["/jobs", "/lowwater", "/config"] });
+    await page.getByText("because partition 2 of topic orders").waitFor();
+    for (const [tab, what] of Object.entries(shown)) {
+      await page.goto(`${mock.url}/#/jobs/${stuckJob}${tab}`);
+      await page.locator(what).first().waitFor({ timeout: 10_000 });
+    }
+  });
+
+  test("the chart goes on after failures between its requests", async (t) => {
+    const mock = await startMock(0, { fails: (path, before) => path.endsWith("/history") && (before === 1 || before === 2) });
+    const page = await open(t, browser, `${mock.url}/#/jobs/${stuckJob}`, { mayFail: ["/history"] });
+    t.after(mock.close);
+    await page.locator(".chart canvas").waitFor();
+    await page.getByText("The server does not say how watermarks went on").waitFor({ timeout: 15_000 });
+    assert.equal(await page.locator(".chart canvas").count(), 1, "what is known stays");
+    await page.getByText("The server does not say how watermarks went on").waitFor({ state: "detached", timeout: 15_000 });
+    const asked = () => mock.requests.filter((r) => r.endsWith("/history")).length;
+    await page.waitForTimeout(6000);
+    assert.ok(asked() >= 5, `asked ${asked()} times`);
+  });
+
+  test("a job of which nothing is known yet has pages all the same", async (t) => {
+    const mock = await startMock(0, { empty: true });
+    const page = await open(t, browser, mock.url);
+    t.after(mock.close);
+    for (const tab of tabs) {
+      await page.goto(`${mock.url}/#/jobs/${stuckJob}${tab}`);
+      await page.locator(`[aria-current][href$="${stuckJob}${tab}"]`).waitFor();
+      await page.getByText("Loading…").waitFor({ state: "detached" });
+      await noOverflow(page);
+    }
+    await page.getByText("has found nothing yet").waitFor();
   });
 
   test("there is no such job", async (t) => {

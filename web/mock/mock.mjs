@@ -19,6 +19,12 @@ const window_ = "22222222222222222222222222222222";
 const sink = "33333333333333333333333333333333";
 const returns = "44444444444444444444444444444444";
 
+/** sumState is the state of a vertex with a memory budget, null without one. */
+function sumState(subtasks) {
+  const states = subtasks.map((s) => s.state).filter((s) => s);
+  return states.length === 0 ? null : Object.fromEntries(Object.keys(states[0]).map((key) => [key, states.reduce((total, s) => total + s[key], 0)]));
+}
+
 /** story computes everything from the time since the mock was started. */
 function story(born, options) {
   const now = Date.now();
@@ -30,7 +36,7 @@ function story(born, options) {
   const held = mark(2, now);
   const subtask = (n, more) => ({
     subtask: n, status: "RUNNING", inputWatermark: null, outputWatermark: null, idle: false, busy: 34, softBackPressured: 0, hardBackPressured: 0,
-    idleTime: 966, recordsIn: 0, recordsOut: 0, recordsInPerSecond: 0, recordsOutPerSecond: 0, lateDropped: 0, ...more,
+    idleTime: 966, recordsIn: 0, recordsOut: 0, recordsInPerSecond: 0, recordsOutPerSecond: 0, lateDropped: 0, state: null, ...more,
   });
   const orders = [0, 1, 2].map((p) =>
     subtask(p, {
@@ -38,7 +44,7 @@ function story(born, options) {
       recordsInPerSecond: p === 2 ? 0 : 20, recordsOutPerSecond: p === 2 ? 0 : 20, busy: p === 2 ? 1 : 31,
     }));
   const windows = [0, 1].map((n) =>
-    subtask(n, { inputWatermark: held, outputWatermark: held, recordsIn: offsets[0] + n * 311, recordsInPerSecond: 20, busy: 120, lateDropped: n * 3 }));
+    subtask(n, { inputWatermark: held, outputWatermark: held, recordsIn: offsets[0] + n * 311, recordsInPerSecond: 20, busy: 120, lateDropped: n * (options.late ?? 3), state: options.state ? options.state[n] : null }));
   const sinks = [0, 1].map((n) => subtask(n, { inputWatermark: held, busy: 4 }));
   const back = [subtask(0, { outputWatermark: now - 2100, recordsIn: 8123, recordsOut: 8123, recordsOutPerSecond: 5.4, softBackPressured: 180, busy: 420 })];
   const vertex = (id, name, kind, subtasks, inputs, operators) => {
@@ -49,7 +55,7 @@ function story(born, options) {
     return {
       id, name, kind, parallelism: subtasks.length, operators, inputs, lowWatermark: low, watermarkLagMs: now - low,
       busy: most((s) => s.busy), backPressured: most((s) => s.softBackPressured + s.hardBackPressured), idle: most((s) => s.idleTime),
-      recordsInPerSecond: sum("recordsInPerSecond"), recordsOutPerSecond: sum("recordsOutPerSecond"), lateDropped: sum("lateDropped"), subtasks,
+      recordsInPerSecond: sum("recordsInPerSecond"), recordsOutPerSecond: sum("recordsOutPerSecond"), lateDropped: sum("lateDropped"), state: sumState(subtasks), subtasks,
     };
   };
   const graph = {
@@ -150,7 +156,7 @@ function api(path, query, s, options) {
         answer: `Window "per-minute" is silent because partition 2 of topic orders has sent nothing for ${Math.floor((s.now - s.quietSince) / minute)} min and holds the watermark.`,
         culprit: { source: "orders", topic: "orders", partitions: [2], subtasks: [2], operator: "per-minute" },
         why: ["The other partitions go on: their watermarks are 7 min ahead.", "There is no idle timeout, so a silent partition counts for ever."],
-        numbers: { silence_ms: s.now - s.quietSince, watermark_ms: s.held, waiting_records: 14203 },
+        numbers: { silent_ms: s.now - s.quietSince, watermark: s.held, waiting_records: 14203 },
         ruled_out: [{ code: "backpressure", because: "no subtask is back-pressured more than 18 %" }, { code: "alignment-blocked", because: "no split is paused" }],
         unless: [{ code: "stalled-reader", needs: "the end offsets of the partition" }],
         fixes: [
@@ -159,7 +165,11 @@ function api(path, query, s, options) {
         ],
       }],
     },
-    [`/jobs/${stuckJob}/config`]: { jid: stuckJob, name: "orders per minute", "execution-config": { "restart-strategy": "no restarts", "job-parallelism": 2, "object-reuse-mode": true, "user-config": { "auto-watermark-interval": "200ms" } } },
+    [`/jobs/${stuckJob}/jobmanager/config`]: [
+      { key: "parallelism.default", value: "2" },
+      { key: "pipeline.auto-watermark-interval", value: "200 ms" },
+      { key: "restart-strategy.type", value: "exponential-delay" },
+    ],
     [`/jobs/${stuckJob}/exceptions`]: { exceptionHistory: { entries: [], truncated: false } },
     [`/jobs/${stuckJob}/checkpoints`]: checkpoints && {
       counts: { restored: 1, total: 9, in_progress: 1, completed: 7, failed: 1 },
@@ -172,7 +182,16 @@ function api(path, query, s, options) {
       state_backend: "HashMapStateBackend", checkpoint_storage: "file:///var/lib/lowwater/checkpoints", unaligned_checkpoints: false, tolerable_failed_checkpoints: 0,
     },
   };
-  return answers[path] || undefined;
+  const empty = options.empty && {
+    [`${own}/graph`]: { ...s.graph, vertices: [], holder: null },
+    [`${own}/splits`]: { now: s.now, splits: [] },
+    [`${own}/history`]: { intervalMs: 5000, now: s.now, series: [] },
+    [`${own}/late`]: { late: 0, dropped: 0, byReason: [], bySplit: [], samples: [] },
+    [`${own}/plan`]: { warnings: [] },
+    [`${own}/why`]: { job: "orders per minute", at_ms: s.now, cause: "none", severity: "none", findings: [] },
+    [`/jobs/${stuckJob}/jobmanager/config`]: [],
+  };
+  return { ...answers, ...empty }[path] || undefined;
 }
 
 const types = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
@@ -180,11 +199,14 @@ const types = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", "
 /**
  * startMock serves dist and the stories on a port of 127.0.0.1, 0 for any.
  * options: token, which requests must have; checkpoints, false for a job without; restarts,
- * how many the job had.
+ * how many the job had; state, that of the window's two subtasks, which has a memory budget then;
+ * late, how many records the window has dropped; fails, told a path and how often it was asked for
+ * before, says whether the answer is a 503; empty, true for a job of which nothing is known yet.
  */
 export async function startMock(port = 0, options = {}) {
   const born = Date.now();
   const requests = [];
+  const asked = {};
   const server = createServer(async (request, response) => {
     const url = new URL(request.url, "http://mock");
     requests.push(`${request.method} ${url.pathname}`);
@@ -196,6 +218,10 @@ export async function startMock(port = 0, options = {}) {
     }
     if (options.token && request.headers.authorization !== `Bearer ${options.token}`) {
       return json(401, { errors: ["a bearer token is required"] });
+    }
+    asked[url.pathname] = (asked[url.pathname] ?? -1) + 1;
+    if (options.fails?.(url.pathname, asked[url.pathname])) {
+      return json(503, { errors: ["Too many requests at the same time."] });
     }
     if (url.pathname === "/lowwater/events") {
       response.writeHead(200, { "content-type": "text/event-stream" });

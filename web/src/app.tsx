@@ -63,7 +63,7 @@ export function App() {
         )}
       </main>
       <footer class="foot">
-        Times are local, {Intl.DateTimeFormat().resolvedOptions().timeZone}. “Behind” is behind the server’s wall clock.
+        Times are local, {Intl.DateTimeFormat().resolvedOptions().timeZone}; those in the sentences of a diagnosis are UTC. “Behind” is behind the server’s wall clock.
       </footer>
     </>
   );

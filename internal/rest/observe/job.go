@@ -2,9 +2,7 @@ package observe
 
 import (
 	"context"
-	"fmt"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/lowwater/lowwater/internal/graph"
@@ -125,5 +123,5 @@ func restartStrategy(s job.RestartStrategy) string {
 	if s == nil {
 		return "none"
 	}
-	return strings.TrimPrefix(fmt.Sprintf("%T", s), "*job.")
+	return s.Name()
 }

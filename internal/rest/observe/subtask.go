@@ -13,6 +13,9 @@ type Subtask struct {
 	RecordsIn, RecordsOut                            int64
 	RecordsInPerSecond, RecordsOutPerSecond          float64
 	LateDropped                                      int64
+	// State sums up the operators that have a memory budget for theirs.
+	State                                     status.KeyedState
+	SpillReadsPerSecond, SpillWritesPerSecond float64
 	// InputWatermark is that of the head operator; sources have none.
 	InputWatermark int64
 	// OutputWatermark is what goes to other vertices, or else what has reached the end of
@@ -43,9 +46,21 @@ func (r *Reading) Subtask(vertex, subtask int) Subtask {
 	s.RecordsOutPerSecond = r.perSecond(s.RecordsOut, v.recordsOut(before))
 	for i := range now.Operators {
 		s.LateDropped += now.Operators[i].LateRecordsDropped
+		r.addState(&s, &now.Operators[i].State, &before.Operators[i].State)
 	}
 	s.OutputWatermark, s.OutputIdle = v.output(now)
 	return s
+}
+
+func (r *Reading) addState(s *Subtask, now, before *status.KeyedState) {
+	s.State.BudgetBytes += now.BudgetBytes
+	s.State.MemoryBytes += now.MemoryBytes
+	s.State.DiskBytes += now.DiskBytes
+	s.State.SpilledEntries += now.SpilledEntries
+	s.State.SpillReads += now.SpillReads
+	s.State.SpillWrites += now.SpillWrites
+	s.SpillReadsPerSecond += r.perSecond(now.SpillReads, before.SpillReads)
+	s.SpillWritesPerSecond += r.perSecond(now.SpillWrites, before.SpillWrites)
 }
 
 // recordsOut counts what leaves the vertex.

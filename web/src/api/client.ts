@@ -10,6 +10,8 @@ export class ApiError extends Error {
   }
 }
 
+const answerMillis = 30_000;
+
 const tokenKey = "lowwater.token";
 
 /** The bearer token, kept for this browser tab only. */
@@ -34,8 +36,14 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
   return response;
 }
 
-export async function getJSON<T>(path: string, signal?: AbortSignal): Promise<T> {
-  return (await request(path, signal ? { signal } : {})).json() as Promise<T>;
+/** getJSON gives up on a server that does not answer in time: it may be gone without a word. */
+export async function getJSON<T>(path: string, signal: AbortSignal): Promise<T> {
+  const late = AbortSignal.timeout(answerMillis);
+  try {
+    return (await (await request(path, { signal: AbortSignal.any([signal, late]) })).json()) as T;
+  } catch (error) {
+    throw late.aborted ? new Error(`no answer within ${answerMillis / 1000} s`) : error;
+  }
 }
 
 /** errorText takes the message out of Flink's {"errors": [...]}, without class name and stack. */

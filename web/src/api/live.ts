@@ -1,14 +1,15 @@
 // When to ask again: the server's ticks, or a timer where they do not come through.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { ApiError, getJSON, request } from "./client";
+import { Loader } from "./loader";
 
 export type Connection = "connecting" | "events" | "polling";
 
 const pollMillis = 1000;
 const reconnectMillis = 10_000;
-/** How many ticks pass before asking again for what a server did not offer. */
-const absentTicks = 30;
+/** A stream is dead that has been silent for longer: a server says at least every 15 s that it is there. */
+const silentMillis = 40_000;
 
 /**
  * Live calls its listeners about once a second while the page is visible. It reads the
@@ -64,18 +65,27 @@ class Live {
   private async connect(): Promise<void> {
     const stream = new AbortController();
     this.stream = stream;
+    // A connection may die without a word; then polling goes on for it.
+    const silence = new AbortController();
+    let alarm = setTimeout(() => silence.abort(), silentMillis);
+    const heard = (): void => {
+      clearTimeout(alarm);
+      alarm = setTimeout(() => silence.abort(), silentMillis);
+    };
     try {
-      const response = await request("/lowwater/events", { signal: stream.signal, headers: { Accept: "text/event-stream" } });
+      const signal = AbortSignal.any([stream.signal, silence.signal]);
+      const response = await request("/lowwater/events", { signal, headers: { Accept: "text/event-stream" } });
       if (!response.body || !response.headers.get("Content-Type")?.startsWith("text/event-stream")) {
         throw new Error("no event stream");
       }
       this.connection = "events";
       clearInterval(this.timer);
       this.timer = undefined;
-      await this.read(response.body);
+      await this.read(response.body, heard);
     } catch {
       // Polling below is the answer to every failure; requests report their own errors.
     }
+    clearTimeout(alarm);
     if (stream.signal.aborted) {
       return;
     }
@@ -88,7 +98,7 @@ class Live {
     }, reconnectMillis);
   }
 
-  private async read(body: ReadableStream<Uint8Array>): Promise<void> {
+  private async read(body: ReadableStream<Uint8Array>, heard: () => void): Promise<void> {
     const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
     let pending = "";
     for (;;) {
@@ -96,6 +106,7 @@ class Live {
       if (done) {
         return;
       }
+      heard();
       pending += value.replaceAll("\r\n", "\n");
       const events = pending.split("\n\n");
       pending = events.pop()!;
@@ -121,33 +132,19 @@ export const failures = new Set<(error: ApiError) => void>();
 
 /**
  * useResource keeps the JSON at path up to date: it loads it at once, and again on every
- * n-th tick. When a reload fails the data stays and error says why.
+ * n-th tick. When a reload fails the data stays, error says why, and it is tried again.
  */
 export function useResource<T>(path: string | null, everyTicks = 1): Resource<T> {
   const [resource, setResource] = useState<Resource<T> & { path: string | null }>({ path, data: undefined, error: undefined, loadedAt: 0 });
-  const loading = useRef(false);
   useEffect(() => {
     if (path === null) {
       return;
     }
-    const abort = new AbortController();
-    loading.current = false;
-    let ticks = 0;
-    let absent = false;
-    const load = async (): Promise<void> => {
-      if (loading.current) {
-        return; // A slow server gets one request at a time.
-      }
-      loading.current = true;
-      try {
-        const data = await getJSON<T>(path, abort.signal);
-        absent = false;
-        setResource({ path, data, error: undefined, loadedAt: Date.now() });
-      } catch (error) {
-        if (abort.signal.aborted) {
-          return;
-        }
-        absent = missing(error);
+    const loader = new Loader<T>({
+      get: (signal) => getJSON<T>(path, signal),
+      everyTicks,
+      loaded: (data) => setResource({ path, data, error: undefined, loadedAt: Date.now() }),
+      failed: (error) => {
         if (error instanceof ApiError) {
           failures.forEach((report) => report(error));
         }
@@ -157,29 +154,15 @@ export function useResource<T>(path: string | null, everyTicks = 1): Resource<T>
           error: error instanceof Error ? error : new Error(String(error)),
           loadedAt: old.path === path ? old.loadedAt : 0,
         }));
-      } finally {
-        if (!abort.signal.aborted) {
-          loading.current = false;
-        }
-      }
-    };
-    void load();
-    const unsubscribe = live.subscribe(() => {
-      ticks++;
-      if (ticks % (absent ? absentTicks : everyTicks) === 0) {
-        void load();
-      }
+      },
+      hidden: () => document.hidden,
     });
+    const unsubscribe = live.subscribe(() => loader.tick());
     return () => {
-      abort.abort();
+      loader.stop();
       unsubscribe();
     };
   }, [path, everyTicks]);
   // The first render after a change of path must not show the old path's data.
   return resource.path === path ? resource : { data: undefined, error: undefined, loadedAt: 0 };
-}
-
-/** missing says that the server does not offer a resource, rather than failing at it. */
-export function missing(error: unknown): boolean {
-  return error instanceof ApiError && (error.status === 404 || error.status === 501);
 }

@@ -40,10 +40,10 @@ export interface Exceptions {
   exceptionHistory?: { entries: ExceptionEntry[]; truncated: boolean };
 }
 
-export interface JobConfig {
-  jid: string;
-  name: string;
-  "execution-config"?: Record<string, unknown> & { "user-config"?: Record<string, string> };
+/** A setting of a job or its server, under Flink's name. */
+export interface Setting {
+  key: string;
+  value: string;
 }
 
 /** A statistic of Flink's; "NaN" when nothing was measured. */
@@ -113,6 +113,17 @@ export interface Subtask {
   recordsInPerSecond: number;
   recordsOutPerSecond: number;
   lateDropped: number;
+  state: KeyedState | null;
+}
+
+/** State with a memory budget. Entries are cells of functions, and runs of windows. */
+export interface KeyedState {
+  budgetBytes: number;
+  memoryBytes: number;
+  diskBytes: number;
+  spilledEntries: number;
+  spillReadsPerSecond: number;
+  spillWritesPerSecond: number;
 }
 
 export interface Vertex {
@@ -130,6 +141,8 @@ export interface Vertex {
   recordsInPerSecond: number;
   recordsOutPerSecond: number;
   lateDropped: number;
+  /** The sum of the subtasks', null without a budget. */
+  state: KeyedState | null;
   subtasks: Subtask[];
 }
 
@@ -240,7 +253,7 @@ export interface Finding {
   likely: boolean;
   answer: string;
   why?: string[];
-  /** Integers; a name that ends in _ms has milliseconds, of a time or a length. */
+  /** Integers. A name that ends in _ms is a length of time in milliseconds; event_time and watermarks are times. */
   numbers?: Record<string, number>;
   ruled_out?: { code: string; because: string }[];
   unless?: { code: string; needs: string }[];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ago, bytes, clock, count, duration, iso, numberText, plural, rate, roughly, share, watermarkText } from "./format";
+import { ago, brief, bytes, bytesOf, clock, count, duration, iso, numberText, plural, rate, roughly, share, watermarkText } from "./format";
 
 test.each([
   [0, "0 ms"],
@@ -66,6 +66,12 @@ test.each([
 ])("rate(%d) is %s", (n, want) => expect(rate(n)).toBe(want));
 
 test.each([
+  [3, "3"],
+  [9999, "9\u202f999"],
+  [12_345, "12.3 k"],
+])("brief(%d) is %s", (n, want) => expect(brief(n)).toBe(want));
+
+test.each([
   [512, "512 B"],
   [1536, "1.5 KiB"],
   [4_812_331, "4.6 MiB"],
@@ -73,13 +79,23 @@ test.each([
   [null, "–"],
 ] as const)("bytes(%s) is %s", (n, want) => expect(bytes(n)).toBe(want));
 
+test.each([
+  [8_283_750, 8_388_608, "7.9 of 8.0 MiB"],
+  [524_288, 8_388_608, "512 KiB of 8.0 MiB"],
+  [0, 8_388_608, "0 B of 8.0 MiB"],
+])("bytesOf(%d, %d) is %s", (n, whole, want) => expect(bytesOf(n, whole)).toBe(want));
+
 test("share is a percentage within bounds", () => {
   expect([-5, 0, 344, 1000, 4000].map(share)).toEqual([0, 0, 34, 100, 100]);
 });
 
 test.each([
   ["gap_ms", 432_000, ["gap", "7 min 12 s"]],
-  ["held_watermark_ms", new Date(2026, 0, 2, 3, 4, 5).getTime(), ["held watermark", "03:04:05.000"]],
+  ["behind_ms", 6 * 365 * 86_400_000, ["behind", "6 y"]],
+  ["arrived_at_ms", 432_000, ["arrived at", "7 min 12 s after the start"]],
+  ["watermark", new Date(2026, 0, 2, 3, 4, 5).getTime(), ["watermark", "03:04:05.000"]],
+  ["input_watermark", new Date(1970, 0, 1, 3, 4, 5).getTime(), ["input watermark", "1970-01-01 03:04:05.000"]],
+  ["event_time", 1.7e18, ["event time", "1700000000000000000"]],
   ["output_watermark", -(2 ** 63), ["output watermark", "none"]],
   ["pace_ms_per_s", 295, ["pace", "295 ms each second"]],
   ["open_windows", 1234, ["open windows", "1\u202f234"]],

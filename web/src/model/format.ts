@@ -114,6 +114,11 @@ export function rate(perSecond: number): string {
   return `${scaled.toFixed(scaled < 100 ? 1 : 0)} ${unit}`;
 }
 
+/** brief is a whole number where there is little room: "9 999", "12.3 k". */
+export function brief(n: number): string {
+  return n < 10_000 ? count(n) : rate(n);
+}
+
 /** bytes is a size in binary units. */
 export function bytes(n: number | "NaN" | null | undefined): string {
   if (typeof n !== "number" || n < 0) {
@@ -128,26 +133,44 @@ export function bytes(n: number | "NaN" | null | undefined): string {
   return `${i === 0 || n >= 100 ? Math.round(n) : n.toFixed(1)} ${units[i]}`;
 }
 
+/** bytesOf is a size of another one, with one unit if they have the same: "7.9 of 8.0 MiB". */
+export function bytesOf(n: number, whole: number): string {
+  const [part, unit] = bytes(n).split(" ");
+  const all = bytes(whole);
+  return all.endsWith(` ${unit}`) ? `${part} of ${all}` : `${part} ${unit} of ${all}`;
+}
+
 /** share is ms per second as a percentage, from 0 to 100. */
 export function share(msPerSecond: number): number {
   return Math.round(Math.min(Math.max(msPerSecond, 0), 1000) / 10);
 }
 
-/** numberText is a number of a diagnosis: its name for people, and its value with a unit. */
+/** Numbers of a diagnosis that are times are event times and watermarks; of those with a unit some count from the start of the job. */
+const isTime = /^event_time$|(^|_)watermark$/;
+const sinceStart = new Set(["since_ms", "arrived_at_ms"]);
+
+/** numberText is a number of a diagnosis: its name for people, and its value with a unit. The name tells which. */
 export function numberText(name: string, value: number, now: number): [name: string, value: string] {
-  if (name.endsWith("_ms_per_s")) {
-    return [name.slice(0, -"_ms_per_s".length).replaceAll("_", " "), `${duration(value)} each second`];
+  const [, stem, unit] = /^(.*?)(_ms_per_s|_ms)?$/.exec(name)!;
+  const label = stem!.replaceAll("_", " ");
+  if (isTime.test(name)) {
+    return [label, timeText(value, now)];
   }
-  const unit = name.endsWith("_ms");
-  const label = (unit ? name.slice(0, -3) : name).replaceAll("_", " ");
-  if (Math.abs(value) > 8.64e15) {
-    return [label, value < 0 ? "none" : "end of input"];
+  if (unit === "_ms_per_s") {
+    return [label, `${duration(value)} each second`];
   }
-  if (!unit) {
-    return [label, value < 0 ? String(value) : count(value)];
+  if (unit === "_ms") {
+    return [label, sinceStart.has(name) ? `${duration(value)} after the start` : duration(value)];
   }
-  const isTime = value > 1e11; // 1973; no length of time is as long
-  return [label, isTime ? clock(value, now, true) : duration(value)];
+  return [label, value < 0 ? String(value) : count(value)];
+}
+
+/** timeText is a time as the server's integers have it: the least is none, the largest the end of input. */
+function timeText(at: number, now: number): string {
+  if (Math.abs(at) >= 2 ** 63) {
+    return at < 0 ? "none" : "end of input";
+  }
+  return Number.isNaN(new Date(at).getTime()) ? String(at) : clock(at, now, true);
 }
 
 export function plural(n: number, one: string, many = `${one}s`): string {

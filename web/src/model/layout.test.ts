@@ -23,6 +23,12 @@ test("of many only the one that holds", () => {
   expect(ids(3, "DOWN")).toEqual(["split:src/s1", "more:src", "src", "win"]);
 });
 
+test("a vertex with a budget for its state has room for it", () => {
+  const limited = { ...graph, vertices: graph.vertices.map((v) => (v.id === "win" ? { ...v, state: {} } : v)) } as Graph;
+  const heights = (g: Graph): number[] => shape(g, [], null, "RIGHT").nodes.map((node) => node.height);
+  expect(heights(limited)).toEqual([heights(graph)[0], heights(graph)[1]! + 22]);
+});
+
 test("edges are named by their ends and input", () => {
   expect(shape(graph, splits(1), path, "RIGHT").edges.map((e) => [e.id, e.label])).toEqual([
     ["split:src/s0>src", ""],

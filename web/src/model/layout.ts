@@ -5,6 +5,8 @@ import type { Graph, Split } from "../api/types";
 import { edgeKey, splitKey, splitName, upstreamFirst, type HeldPath } from "./path";
 
 const vertexSize = { width: 252, height: 118 };
+/** So much higher is a vertex whose state has a memory budget. */
+const stateHeight = 22;
 const splitHeight = 46;
 /** Bounds of a split's width; longer names are cut. */
 const splitWidth = { RIGHT: [150, 236], DOWN: [132, 200] } as const;
@@ -51,7 +53,7 @@ export function shape(graph: Graph, splits: Split[], path: HeldPath | null, dire
       nodes.push({ id, width: splitWidth[direction][0] + 16, height: splitHeight, content: { kind: "more", vertex: v.id, count: own.length - shown.length } });
       edges.push({ id: edgeKey(id, v.id), from: id, to: v.id, label: "" });
     }
-    nodes.push({ id: v.id, ...vertexSize, content: { kind: "vertex", vertex: v.id } });
+    nodes.push({ id: v.id, width: vertexSize.width, height: vertexSize.height + (v.state ? stateHeight : 0), content: { kind: "vertex", vertex: v.id } });
     v.inputs.forEach((input, i) => {
       edges.push({ id: `${edgeKey(input.id, v.id)}#${i}`, from: input.id, to: v.id, label: input.shipStrategy.toLowerCase() });
     });

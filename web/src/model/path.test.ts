@@ -20,6 +20,7 @@ function vertex(id: string, inputs: string[], parallelism = 2): Vertex {
     recordsInPerSecond: 0,
     recordsOutPerSecond: 0,
     lateDropped: 0,
+    state: null,
     subtasks: [],
   };
 }

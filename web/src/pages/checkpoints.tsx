@@ -1,6 +1,7 @@
 // Checkpoints, in Flink's shapes.
 
-import { missing, useResource } from "../api/live";
+import { useResource } from "../api/live";
+import { missing } from "../api/loader";
 import type { Checkpoint, Checkpoints, CheckpointsConfig, Stat } from "../api/types";
 import { bytes, count, duration } from "../model/format";
 import { Empty, Facts, Loaded, Panel, Pill, Table, When } from "../ui/parts";

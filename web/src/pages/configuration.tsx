@@ -1,45 +1,36 @@
 // What the job was started with.
 
-import type { ComponentChildren } from "preact";
 import { useResource } from "../api/live";
-import type { JobConfig } from "../api/types";
-import { Empty, Loaded, Panel, Table } from "../ui/parts";
+import type { Setting } from "../api/types";
+import { Loaded, Panel, Table } from "../ui/parts";
 import type { JobView } from "./job";
 
 export function ConfigurationPage(view: JobView) {
-  const config = useResource<JobConfig>(`/jobs/${view.jid}/config`, Infinity);
+  const config = useResource<Setting[]>(`/jobs/${view.jid}/jobmanager/config`, Infinity);
   return (
     <>
       <Panel title="Configuration">
         <Loaded of={config} absent="The server does not offer the configuration.">
-          {(data) => {
-            const { "user-config": user = {}, ...execution } = data["execution-config"] ?? {};
-            const rows: [string, ComponentChildren][] = [
-              ...Object.entries(execution).map(([key, value]): [string, ComponentChildren] => [key, shown(value)]),
-              ...Object.entries(user),
-            ];
-            return rows.length === 0 ? (
-              <Empty>No configuration.</Empty>
-            ) : (
-              <Table
-                class="snug"
-                caption="Configuration of the job"
-                rows={rows}
-                rowKey={([key]) => key}
-                columns={[
-                  { head: "Setting", cell: ([key]) => key },
-                  { head: "Value", cell: ([, value]) => <code>{value}</code> },
-                ]}
-              />
-            );
-          }}
+          {(data) => (
+            <Table
+              class="snug"
+              caption="Configuration of the job"
+              empty="No configuration."
+              rows={data}
+              rowKey={({ key }) => key}
+              columns={[
+                { head: "Setting", cell: ({ key }) => key },
+                { head: "Value", cell: ({ value }) => <code>{value}</code> },
+              ]}
+            />
+          )}
         </Loaded>
       </Panel>
       <Panel title="Operators">
         <Table
           caption="Operators of the job"
-          rows={view.graph.vertices.flatMap((v) => v.operators.map((o) => ({ v, o })))}
-          rowKey={({ v, o }) => `${v.id}/${o.name}/${o.uid}`}
+          rows={view.graph.vertices.flatMap((v) => v.operators.map((o, place) => ({ v, o, place })))}
+          rowKey={({ v, place }) => `${v.id}/${place}`}
           columns={[
             { head: "Operator", cell: ({ o }) => o.name },
             { head: "Kind", cell: ({ o }) => o.kind },
@@ -51,8 +42,4 @@ export function ConfigurationPage(view: JobView) {
       </Panel>
     </>
   );
-}
-
-function shown(value: unknown): string {
-  return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -3,7 +3,8 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { cancelJob, stopJob } from "../api/client";
-import { missing, useResource } from "../api/live";
+import { useResource } from "../api/live";
+import { missing } from "../api/loader";
 import type { FlinkConfig, Graph, Plan, Splits, Why } from "../api/types";
 import { clock, count, duration, plural } from "../model/format";
 import { answer, finalState, healthy, heldPath, inOrder, type HeldPath } from "../model/path";

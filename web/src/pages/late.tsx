@@ -3,6 +3,7 @@
 import { useResource } from "../api/live";
 import type { Late } from "../api/types";
 import { clock, count, duration, iso, plural, watermarkText } from "../model/format";
+import { latestFirst } from "../model/late";
 import { Empty, Facts, Loaded, Panel, Table } from "../ui/parts";
 import type { JobView } from "./job";
 
@@ -69,7 +70,7 @@ export function LatePage(view: JobView) {
               <Table
                 caption="Samples of late records, the latest first"
                 empty="No samples."
-                rows={data.samples.map((sample, i) => ({ sample, i })).reverse()}
+                rows={latestFirst(data.samples).map((sample, i) => ({ sample, i }))}
                 rowKey={({ i }) => i}
                 columns={[
                   { head: "Event time", cell: ({ sample }) => <time dateTime={iso(sample.timestamp)}>{clock(sample.timestamp, now, true)}</time> },

@@ -3,6 +3,7 @@
 import { GraphView } from "../ui/graph";
 import { Panel } from "../ui/parts";
 import { SplitTable } from "../ui/splittable";
+import { StateTable } from "../ui/statetable";
 import { SubtaskTable } from "../ui/subtasktable";
 import { WatermarkPanel } from "../ui/watermarkpanel";
 import { jobHref } from "../router";
@@ -20,6 +21,7 @@ export function OverviewPage(view: JobView) {
       {chosen && (
         <Panel title={`Subtasks of ${chosen.name}`} aside={<a href={jobHref(jid)}>Close</a>}>
           <SubtaskTable graph={graph} vertex={chosen} path={path} splits={splits.splits} />
+          <StateTable vertex={chosen} />
         </Panel>
       )}
       <WatermarkPanel view={view} height={240} />

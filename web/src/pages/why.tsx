@@ -5,7 +5,7 @@ import { useResource } from "../api/live";
 import type { Finding, PlanWarning, Why } from "../api/types";
 import { numberText } from "../model/format";
 import { healthy } from "../model/path";
-import { Facts, Loaded, Panel, Pill } from "../ui/parts";
+import { Empty, Facts, Loaded, Panel, Pill } from "../ui/parts";
 import type { JobView } from "./job";
 
 export function WhyPage(view: JobView) {
@@ -20,6 +20,7 @@ export function WhyPage(view: JobView) {
                 The diagnosis compares with a minute ago, so it takes until then to tell this pause from a stall. What the line above says is true now.
               </p>
             )}
+            {data.findings.length === 0 && <Empty>The server has found nothing yet.</Empty>}
             {data.findings.map((f, i) => (
               <FindingPanel key={`${f.code}/${i}`} finding={f} now={data.at_ms} />
             ))}

@@ -1,8 +1,8 @@
 // The job's graph, with the path that holds the minimum.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Split, Vertex } from "../api/types";
-import { clock, count, duration, rate, share } from "../model/format";
+import type { KeyedState, Split, Vertex } from "../api/types";
+import { brief, bytes, bytesOf, clock, count, duration, rate, share } from "../model/format";
 import { outline, place, shape, type Direction, type GraphNode, type Placed, type Point } from "../model/layout";
 import { compareWatermarks, finalState, pathText, splitKey, splitName, splitStatus, type HeldPath } from "../model/path";
 import type { JobView } from "../pages/job";
@@ -133,16 +133,22 @@ function Node(props: { node: GraphNode; view: JobView }) {
     case "more":
       return (
         <a class="splitnode" href={jobHref(view.jid, "splits")}>
-          <strong>{count(content.count)} more</strong>
+          <strong>
+            {count(content.count)} {splitsOf(view, content.vertex).length === content.count ? "splits" : "more"}
+          </strong>
           <span>{moreStatus(view, content.vertex)}</span>
         </a>
       );
   }
 }
 
+function splitsOf(view: JobView, vertex: string): Split[] {
+  return view.splits.splits.filter((s) => s.vertex === vertex);
+}
+
 /** moreStatus says how the splits without a node of their own are. */
 function moreStatus(view: JobView, vertex: string): string {
-  const others = view.splits.splits.filter((s) => s.vertex === vertex && splitKey(s) !== view.path?.split);
+  const others = splitsOf(view, vertex).filter((s) => splitKey(s) !== view.path?.split);
   const states = Object.groupBy(others, (s) => s.state);
   return Object.entries(states)
     .map(([state, splits]) => (splits.length === others.length ? state : `${count(splits.length)} ${state}`))
@@ -198,13 +204,28 @@ function VertexCard(props: { vertex: Vertex; view: JobView }) {
         )}
       </span>
       <Subtasks vertex={vertex} held={subtask} stuck={path?.stuck ?? false} />
+      {vertex.state && <StateLine state={vertex.state} />}
       <span class="card-foot">
         <TimeBar busy={vertex.busy} backPressured={vertex.backPressured} idle={vertex.idle} />
         <span>{share(vertex.busy)} % busy</span>
         <span class="card-rate">{rate(perSecond)}/s</span>
-        {vertex.lateDropped > 0 && <span class="card-late">{count(vertex.lateDropped)} late</span>}
+        {vertex.lateDropped > 0 && <span class="card-late">{brief(vertex.lateDropped)} late</span>}
       </span>
     </a>
+  );
+}
+
+/** StateLine says whether state fits its memory budget. */
+function StateLine(props: { state: KeyedState }) {
+  const { state } = props;
+  return state.spilledEntries > 0 ? (
+    <span class="card-state">
+      <b class="card-spills">spills to disk</b> <span>{bytes(state.diskBytes)}</span>
+    </span>
+  ) : (
+    <span class="card-state">
+      state in memory <span>{bytesOf(state.memoryBytes, state.budgetBytes)}</span>
+    </span>
   );
 }
 
@@ -255,7 +276,7 @@ export function useWidth(ref: { readonly current: HTMLElement | null }): number 
 function useLayout(wanted: ReturnType<typeof shape>, direction: Direction, ready: boolean): Placed | undefined {
   const [layout, setLayout] = useState<Placed>();
   // The shape comes anew with every answer of the server, mostly equal to the last.
-  const key = useMemo(() => JSON.stringify([direction, wanted.nodes.map((n) => n.id), wanted.edges.map((e) => e.id)]), [direction, wanted]);
+  const key = useMemo(() => JSON.stringify([direction, wanted.nodes.map((n) => [n.id, n.height]), wanted.edges.map((e) => e.id)]), [direction, wanted]);
   useEffect(() => {
     if (!ready) {
       return;

@@ -3,7 +3,8 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useId } from "preact/hooks";
 import type { Split, Watermark } from "../api/types";
-import { missing, type Resource } from "../api/live";
+import type { Resource } from "../api/live";
+import { missing } from "../api/loader";
 import { splitNameParts } from "../model/path";
 import { ago, clock, duration, iso, share, watermarkText } from "../model/format";
 

@@ -17,7 +17,7 @@ const maxLines = 24;
 
 export function WatermarkPanel(props: { view: JobView; height: number }) {
   const { view } = props;
-  const history = useHistory(view);
+  const { history, error } = useHistory(view);
   const [chosen, setShown] = useState<Shown>();
   const [pressed, setPressed] = useState<string | null>(null);
   const [cursor, setCursor] = useState<number | null>(null);
@@ -48,8 +48,13 @@ export function WatermarkPanel(props: { view: JobView; height: number }) {
         </div>
       }
     >
+      {error && (
+        <p class="stale" role="status">
+          The server does not say how watermarks went on ({error.message}). It is asked again.
+        </p>
+      )}
       {drawn.length === 0 ? (
-        <Empty>{history ? "No watermark in the last hour." : "Loading…"}</Empty>
+        (history || !error) && <Empty>{history ? "No watermark in the last hour." : "Loading…"}</Empty>
       ) : (
         <>
           <Chart lines={drawn} isolated={isolated} now={now} height={props.height} onCursor={setCursor} label={summary(drawn, now)} note={noteOf(drawn[0]!, now)} />
@@ -141,7 +146,7 @@ function summary(lines: Line[], now: number): string {
 const wholeHourSeries = 100;
 
 /** useHistory loads the past once and then what is new. */
-function useHistory(view: JobView): History | undefined {
+function useHistory(view: JobView): { history: History | undefined; error: Error | undefined } {
   const known = useRef<History | undefined>(undefined);
   const [since, setSince] = useState(() => {
     const series = view.splits.splits.length + view.graph.vertices.reduce((sum, v) => sum + v.parallelism, 0);
@@ -159,5 +164,5 @@ function useHistory(view: JobView): History | undefined {
     const timer = setTimeout(() => setSince(Math.max(next, since + 1)), Math.max(news.data.intervalMs, 1000));
     return () => clearTimeout(timer);
   }, [news.data]);
-  return known.current;
+  return { history: known.current, error: news.error };
 }

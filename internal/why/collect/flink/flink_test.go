@@ -441,4 +441,26 @@ func TestMetricNames(t *testing.T) {
 	}
 }
 
+// TestState: state with a memory budget, of which only jobs of ours tell.
+func TestState(t *testing.T) {
+	s := newSnapshot([]why.Operator{{ID: "total", Name: "total", Vertex: "v", Parallelism: 2}})
+	var metrics []metric
+	for name, value := range map[string]string{
+		"stateBudgetBytes": "1000", "stateMemoryBytes": "900", "stateSpilledEntries": "7", "stateDiskBytes": "5000", "stateSpillReads": "30", "stateSpillWrites": "37",
+	} {
+		m := metric{ID: "1.total." + name, Value: value}
+		if id, ok := parseMetricID(m.ID); !ok || !id.wanted() {
+			t.Errorf("%s is not asked for", m.ID)
+		}
+		metrics = append(metrics, m)
+	}
+	s.add("v", metrics)
+	want := []why.KeyedState{{}, {BudgetBytes: 1000, MemoryBytes: 900, SpilledEntries: 7, DiskBytes: 5000, SpillReads: 30, SpillWrites: 37}}
+	for i, sub := range s.finish().Subtasks {
+		if sub.State != want[i] {
+			t.Errorf("subtask %d: %+v, want %+v", i, sub.State, want[i])
+		}
+	}
+}
+
 // TestOwnServerIsNotWaitedFor: one of ours has its numbers at once.

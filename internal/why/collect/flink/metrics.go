@@ -76,7 +76,8 @@ func (m metricID) wanted() bool {
 	}
 	switch m.metric {
 	case "currentInputWatermark", "currentOutputWatermark", "numRecordsIn", "numRecordsOut", "numLateRecordsDropped",
-		"pendingRecords", "currentEmitEventTimeLag":
+		"pendingRecords", "currentEmitEventTimeLag",
+		"stateBudgetBytes", "stateMemoryBytes", "stateDiskBytes", "stateSpilledEntries", "stateSpillReads", "stateSpillWrites":
 		return true
 	}
 	if _, ok := inputNumber(m.metric); ok {

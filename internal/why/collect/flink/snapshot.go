@@ -124,8 +124,31 @@ func (s *snapshot) addOperator(at place, name string, n int64) {
 			s.emitLags[at.operator] = n
 		}
 	default:
-		s.addDetail(at, sub, name, n)
+		if !addState(&sub.State, name, n) {
+			s.addDetail(at, sub, name, n)
+		}
 	}
+}
+
+// addState takes a metric of state with a memory budget, which only jobs of ours have.
+func addState(s *why.KeyedState, name string, n int64) bool {
+	switch name {
+	case "stateBudgetBytes":
+		s.BudgetBytes = n
+	case "stateMemoryBytes":
+		s.MemoryBytes = n
+	case "stateDiskBytes":
+		s.DiskBytes = n
+	case "stateSpilledEntries":
+		s.SpilledEntries = n
+	case "stateSpillReads":
+		s.SpillReads = n
+	case "stateSpillWrites":
+		s.SpillWrites = n
+	default:
+		return false
+	}
+	return true
 }
 
 func (s *snapshot) addDetail(at place, sub *why.Subtask, name string, n int64) {

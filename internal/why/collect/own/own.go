@@ -174,6 +174,7 @@ func (c *Collector) subtaskOf(id string, index int, o *status.Operator) why.Subt
 		OutputWatermark: why.KnowIf(o.CurrentOutputWatermark, !c.sinks[id]),
 		RecordsIn:       why.Know(o.RecordsIn), RecordsOut: why.Know(o.RecordsOut),
 		LateDropped: why.Know(o.LateRecordsDropped), LateOutput: why.Know(o.LateRecords - o.LateRecordsDropped),
+		State: why.KeyedState(o.State),
 	}
 	for _, w := range o.InputWatermarks {
 		s.InputWatermarks = append(s.InputWatermarks, why.Know(w))

@@ -36,6 +36,7 @@ func job(d time.Duration, n int64) *status.Job {
 		}}},
 		{Subtasks: []status.Subtask{{Operators: []status.Operator{{
 			Name: "counts", RecordsIn: n, CurrentInputWatermark: 5, CurrentOutputWatermark: 5, LateRecords: 3, LateRecordsDropped: 1, InputWatermarks: []int64{5, 9},
+			State:       status.KeyedState{BudgetBytes: 1000, MemoryBytes: 900, SpilledEntries: 7, DiskBytes: 5000, SpillReads: 30, SpillWrites: 37},
 			LateBySplit: []status.LateCount{{Source: "orders", Split: "orders-3", Count: 1}},
 			LateSamples: []status.LateSample{{Timestamp: 1, Watermark: 5, Key: "k", Source: "orders", Split: "orders-3", Offset: 4}},
 		}}}}},
@@ -55,6 +56,7 @@ func TestAdd(t *testing.T) {
 			{
 				Operator: "counts", InputWatermark: k(5), InputWatermarks: []why.Known[int64]{k(5), k(9)}, Idle: why.Know(false),
 				RecordsIn: k(10), RecordsOut: k(0), LateDropped: k(1), LateOutput: k(2),
+				State:       why.KeyedState{BudgetBytes: 1000, MemoryBytes: 900, SpilledEntries: 7, DiskBytes: 5000, SpillReads: 30, SpillWrites: 37},
 				LateBySplit: []why.LateCount{{Source: "orders", Topic: "orders", Partition: 3, Count: 1}},
 				LateSamples: []why.LateSample{{EventMillis: 1, WatermarkMillis: 5, Key: "k", Topic: "orders", Partition: 3, Offset: 4}},
 			},
