@@ -345,7 +345,7 @@ func TestWhatCounts(t *testing.T) {
 	if start, err := s.Start(); err != nil || start != (Start{After: 2}) {
 		t.Errorf("it starts at %+v, %v", start, err)
 	}
-	if got, want := string(early.files["owner/1.start"]), fmt.Sprintf(`{"after":2,"run":%q,"found":{"chk-3":%q}}`+"\n", s.owner.run(), writer); got != want {
+	if got, want := string(early.files["owner/1.start"]), string(summed(fmt.Appendf(nil, `{"after":2,"run":%q,"found":{"chk-3":%q}}`, s.owner.run(), writer))); got != want {
 		t.Errorf("the record is %q, want %q", got, want)
 	}
 	if _, ok := early.files[startName]; ok {

@@ -1,12 +1,15 @@
 package checkpoint
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
 	"strings"
+
+	"github.com/zeebo/xxh3"
 )
 
 // Start is where the newest run that did not go on from the latest checkpoint began, or the
@@ -165,11 +168,27 @@ func readRecord(s storage, number int64) (r record, err error) {
 	if err != nil {
 		return record{}, err
 	}
-	if err := json.Unmarshal(data, &r); err != nil || r.After < 0 {
+	content, err := unsummed(data)
+	if err == nil {
+		err = json.Unmarshal(content, &r)
+	}
+	if err != nil || r.After < 0 {
 		return record{damage: fmt.Errorf("checkpoint: %s, which says where the newest run began, is damaged (%w): remove it if the newest checkpoint in the directory is the one to go on from",
 			s.path(name), errors.Join(err, errors.New(string(data))))}, nil
 	}
 	return r, nil
+}
+
+// summed returns a line of text with its checksum in a line of its own.
+func summed(line []byte) []byte { return fmt.Appendf(nil, "%s\n%016x\n", line, xxh3.Hash(line)) }
+
+// unsummed returns the line. Earlier versions wrote it without a checksum.
+func unsummed(data []byte) ([]byte, error) {
+	line, sum, _ := bytes.Cut(data, []byte("\n"))
+	if len(sum) > 0 && !bytes.Equal(summed(line), data) {
+		return nil, errors.New("its checksum is another")
+	}
+	return line, nil
 }
 
 // noted returns the record that says what counts: the run's own, and in a view the newest.
@@ -221,7 +240,7 @@ func (s *Store) write(r record) error {
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	if err := errors.Join(writeFile(s.storage, name, append(data, '\n')), s.storage.sync("")); err != nil {
+	if err := errors.Join(writeFile(s.storage, name, summed(data)), s.storage.sync("")); err != nil {
 		return fmt.Errorf("checkpoint: writing %s: %w", s.storage.path(name), withFree(s.storage, err))
 	}
 	return s.CheckOwner()

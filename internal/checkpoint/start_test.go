@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -42,6 +43,36 @@ func TestStart(t *testing.T) {
 			}
 			if got, err := s.Start(); err != nil || got != want {
 				t.Errorf("got %+v, %v, want %+v", got, err, want)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Any bit of what says where a run began that is another makes it damaged.
+func TestStartIsChecked(t *testing.T) {
+	for name, address := range addresses(t) {
+		t.Run(name, func(t *testing.T) {
+			s := openAgain(t, address)
+			if err := s.SetStart(Start{After: 12}); err != nil {
+				t.Fatal(err)
+			}
+			file := startFile(s.owner.number())
+			whole, err := readFile(s.storage, file, startLimit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for bit := range 8 * len(whole) {
+				changed := slices.Clone(whole)
+				changed[bit/8] ^= 1 << (bit % 8)
+				if err := writeFile(s.storage, file, changed); err != nil {
+					t.Fatal(err)
+				}
+				if r, err := readRecord(s.storage, s.owner.number()); err != nil || r.damage == nil {
+					t.Errorf("bit %d: %q is read as %+v, %v", bit, changed, r.Start, err)
+				}
 			}
 			if err := s.Close(); err != nil {
 				t.Error(err)

@@ -54,7 +54,7 @@ func (r *slowReader) start() (io.ReadCloser, error) {
 }
 
 func (r *slowReader) Read(p []byte) (int, error) {
-	time.Sleep(time.Second)
+	<-time.After(time.Second)
 	if r.left--; r.left < 0 {
 		if r.err != nil {
 			return 0, r.err

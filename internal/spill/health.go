@@ -11,8 +11,8 @@ import (
 )
 
 // health says whether a store can still be relied on. Pebble tries again for ever what fails in
-// the background, and ends the process when its list of files cannot be written; here the first
-// such error is noted, and everything that is asked of the store from then on returns it.
+// the background, and ends the process when its list of files cannot be written (see unsynced); here
+// the first such error is noted, and everything that is asked of the store from then on returns it.
 type health struct {
 	broken atomic.Pointer[error]
 	// isBroken is closed when broken is set.
@@ -85,9 +85,9 @@ func (l logger) Errorf(format string, args ...any) {
 }
 
 // Fatalf is called, mostly in goroutines of Pebble's own and with its locks held, when nothing
-// can go on: the list of files cannot be written, or makes no sense. It must not panic, which
-// would end the process, and it returns, or closing would wait for the caller for ever. What
-// Pebble does next is not relied on.
+// can go on because what Pebble knows makes no sense. It must not panic, which would end the
+// process, and it returns, or closing would wait for the caller for ever. What Pebble does next
+// is not relied on.
 func (l logger) Fatalf(format string, args ...any) {
 	err := error(errors.New(fmt.Sprintf(format, args...)))
 	for _, arg := range args {

@@ -92,6 +92,9 @@ func Open(o Options) (*Store, error) {
 	if s.db, err = pebble.Open(place.dir, options); err != nil {
 		return nil, errors.Join(s.failed("cannot be opened", err), place.close())
 	}
+	if err := s.usable("cannot be opened"); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	return s, nil
 }
 

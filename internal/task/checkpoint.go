@@ -190,7 +190,16 @@ func (t *Task) snapshot(b *exchange.Barrier, times Times, began time.Time) error
 		return nil // the coordinator knows
 	}
 	var later []func(context.Context) error
+	panicked := true
+	defer func() {
+		if panicked { // what operators hold for the background must be let go
+			for _, f := range later {
+				_ = runLater(s.Context(), f, errPanicked)
+			}
+		}
+	}()
 	err = t.snapshotAll(s, func(f func(context.Context) error) { later = append(later, f) })
+	panicked = false
 	times.Sync = time.Since(began)
 	written, overtaken := make(chan struct{}), t.recording
 	t.written, t.writing = written, s.Context()
@@ -210,6 +219,9 @@ func (t *Task) snapshot(b *exchange.Barrier, times Times, began time.Time) error
 	}()
 	return nil
 }
+
+// errPanicked is why a snapshot is not written that was begun.
+var errPanicked = errors.New("an operator panicked in its snapshot")
 
 // runLater runs one function in the background, even after an error of another, so
 // that every operator learns that its snapshot has ended.
