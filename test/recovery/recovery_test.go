@@ -357,11 +357,11 @@ func (s *seen) add(other *seen) {
 	}
 }
 
-// check wants every kind of thing to have happened, on average, in every few trials.
+// check wants every kind of thing to have happened, far less often than it does on average.
 func (s *seen) check(t *testing.T, trials int) {
 	for name, n := range s.numbers() {
 		t.Logf("%d %s", n.Load(), name)
-		if n.Load() < int64(trials/8) {
+		if n.Load() < int64(trials/20) {
 			t.Errorf("only %d %s in %d trials", n.Load(), name, trials)
 		}
 	}

@@ -51,6 +51,7 @@ export function useRoute(): Route {
   useEffect(() => {
     const changed = (): void => setHash(location.hash);
     addEventListener("hashchange", changed);
+    changed(); // effects run after the first paint, and it may have changed before
     return () => removeEventListener("hashchange", changed);
   }, []);
   return parse(hash);
