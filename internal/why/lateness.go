@@ -32,7 +32,7 @@ func (v *view) latenessOf(o *Operator) lateness {
 // now or before.
 func (t *target) losing() bool {
 	l := &t.late
-	if l.grown.OK && l.grown.Value > 0 {
+	if l.growing() {
 		return l.grown.Value*1000 >= l.inGrown.Or(0)
 	}
 	return l.lost()
