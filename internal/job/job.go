@@ -110,10 +110,11 @@ func Start(ctx context.Context, g *graph.Graph, options Options) (*Job, error) {
 		j.log.Warn(w.Message, "code", w.Code, "operator", w.Operator, "at", w.Where, "fix", w.Fix())
 	}
 	if each := g.StatePerSubtask(); each > 0 {
-		j.log.Info("keyed state has a memory budget; what is more goes to disk, except for timers, interval joins, and windows that overlap or merge",
+		j.log.Info("keyed state has a memory budget; what is more goes to disk, except for what the plan names: timers, interval joins, sorting, aggregators in order of arrival",
 			"bytes", g.StateMemory, "bytesEachSubtask", each, "directory", cmp.Or(options.StateDir, os.TempDir()))
 	}
 	j.started = time.Now()
+	r.launch()
 	go func() {
 		unlisten := context.AfterFunc(ctx, j.Stop)
 		defer unlisten()
@@ -138,10 +139,10 @@ func (j *Job) prepare(ctx context.Context) (*run, error) {
 	return r, nil
 }
 
-// supervise runs the job until it ends, over all restarts. A job whose checkpoints are
+// supervise waits for the run and goes on until the job ends, over all restarts. A job whose checkpoints are
 // another's by now is not restarted: the two would take them from each other.
 func (j *Job) supervise(r *run) {
-	err := r.execute()
+	err := r.wait()
 	if err != nil && r.notOpened {
 		if j.checkpoints != nil {
 			j.checkpoints.unmarkStart()
@@ -174,8 +175,8 @@ func (j *Job) supervise(r *run) {
 			continue
 		}
 		j.restarts.Add(1)
-		j.life.enter(status.Running)
-		err = r.execute()
+		r.launch()
+		err = r.wait()
 	}
 	j.end(err)
 }

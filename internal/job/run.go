@@ -33,9 +33,11 @@ type run struct {
 	// restoring counts the tasks that have yet to take up what they are restored from.
 	restoring atomic.Int64
 	// notOpened says that the first error came before the operators of its task were open.
-	// It is set when execute has ended.
+	// It is set when wait has ended.
 	notOpened bool
-	// over is closed when execute has ended; err, set before, says why the run has not come to
+	// results is how the tasks end.
+	results chan ended
+	// over is closed when wait has ended; err, set before, says why the run has not come to
 	// its end, nil if it has.
 	over chan struct{}
 	err  error
@@ -94,21 +96,25 @@ func (r *run) build(ctx context.Context) (err error) {
 	return j.checkpoints.markStart(r.restored)
 }
 
-// execute starts the tasks and waits for all of them. The error is the first real one,
-// nil if the input ended or the job was stopped or cancelled.
-func (r *run) execute() error {
-	defer close(r.over)
-	results := make(chan ended, len(r.tasks))
+// launch starts the tasks.
+func (r *run) launch() {
+	r.results = make(chan ended, len(r.tasks))
 	for _, t := range r.tasks {
-		go t.run(results)
+		go t.run(r.results)
 	}
 	r.job.life.enter(status.Running)
+}
+
+// wait waits for all tasks. The error is the first real one, nil if the input ended or
+// the job was stopped or cancelled.
+func (r *run) wait() error {
+	defer close(r.over)
 	coordinators := r.coordinate()
 	w := waiting{run: r, left: map[*runningTask]bool{}}
 	for _, t := range r.tasks {
 		w.left[t] = true
 	}
-	w.forAll(results)
+	w.forAll(r.results)
 	r.cancel()
 	w.stopping.Wait()
 	coordinators.Wait()
@@ -130,7 +136,7 @@ func (r *run) closeRestored() {
 	}
 }
 
-// waiting is what execute knows while it waits for the tasks.
+// waiting is what a run knows while it waits for the tasks.
 type waiting struct {
 	run   *run
 	left  map[*runningTask]bool
