@@ -296,7 +296,7 @@ func TestRestoreIsCancelled(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	defer cancel()
 	read := 0
-	for _, err = range (&diskPart{ctx, snapshot.Part{}, from, b.states[0].diskNumber(), b.storage.Groups}).Entries() {
+	for _, err = range (&diskPart{snapshot.Part{}, diskCells{ctx, from, b.states[0].diskNumber(), b.storage.Groups}}).Entries() {
 		if read++; read == 10 {
 			cancel()
 		}

@@ -2,18 +2,19 @@ package keyed
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/lowwater/lowwater/internal/snapshot"
+	"github.com/lowwater/lowwater/internal/spill"
 )
 
 // SpillTable is a table of values that only its operator knows, with a budget for memory.
 // What is more goes to disk: the values of the keys that have not been used for longest,
 // each as a whole. It is the store of a state, with the operator in place of a function.
 //
-// The values are the operator's to store in snapshots: those in Table, and with SnapshotDisk
-// those on disk.
+// The values are the operator's to store in snapshots and to restore: those in Table, and
+// those on disk with SnapshotDisk and RestoreSpillTable.
 type SpillTable[K comparable, V any] struct {
 	backend *Backend[K]
 	store   store[K, V]
@@ -120,13 +121,20 @@ func (t *SpillTable[K, V]) EachOnDisk(visit func(value []byte) error) error {
 	return t.store.visitDisk(func(_, value []byte) error { return visit(value) })
 }
 
-// SnapshotDisk adds what is on disk to a part of a snapshot that has not been started. write
-// is called for each key there, encoded and without hash, and its value, and adds entries. It
-// runs in the background and must not use what belongs to the subtask.
-func (t *SpillTable[K, V]) SnapshotDisk(s *Snapshot, part PartNumber, write func(key, value []byte, add func(entry []byte) error) error) {
+// SnapshotDisk adds what is on disk to a snapshot that has not been started: to one that is
+// incremental the store, for RestoreSpillTable, and to one that stands alone entries of a
+// part. write is called for each cell then, and adds them. It runs in the background and must
+// not use what belongs to the subtask, whose key groups are groups.
+func (t *SpillTable[K, V]) SnapshotDisk(s *Snapshot, groups GroupRange, part PartNumber, write func(c DiskCell, add func(entry []byte) error) error) error {
 	sp := t.store.spilled
 	if sp.filter.Len() == 0 {
-		return
+		return nil
+	}
+	if s.w.Incremental() {
+		return diskImages.Write(s.w, sp.shared.store, &diskImage{
+			Image:  StoreImage{FirstGroup: groups.First, LastGroup: groups.Last},
+			States: []diskState{{t.store.name, sp.number, math.MinInt64}},
+		})
 	}
 	view, prefix := sp.shared.store.View(), sp.prefix()
 	s.addImmutable(part, func(ctx context.Context, to snapshot.PartWriter) error {
@@ -139,13 +147,30 @@ func (t *SpillTable[K, V]) SnapshotDisk(s *Snapshot, part PartNumber, write func
 			if n++; n%entriesPerLook == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			group = int(binary.BigEndian.Uint16(e.Key[2:]))
-			if err := write(e.Key[diskKeyHead:], e.Value, add); err != nil {
+			c := diskCell(e)
+			group = c.Group
+			if err := write(c, add); err != nil {
 				return err
 			}
 		}
 		return nil
 	}, view.Close)
+	return nil
+}
+
+// RestoreSpillTable calls restore with the cells that were on disk of a SpillTable, in a
+// snapshot that is incremental, for each subtask that had some of these key groups; see
+// ImagePart.Restore.
+func RestoreSpillTable(ctx context.Context, from snapshot.Reader, groups GroupRange, options spill.Options, restore func(DiskCells) error) error {
+	return diskImages.Restore(ctx, from, groups, options, func(m *diskImage, store *spill.Restored) error {
+		for _, stored := range m.States {
+			cells := diskCells{ctx, store, stored.Number, groups}
+			if err := restore(cells.all()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Close removes what is on disk.

@@ -26,6 +26,7 @@ const maxHeld = 16 << 20
 type Image struct {
 	store *Store
 	dir   string
+	spans []pebble.CheckpointSpan
 
 	// mu is held while the image is taken, and while it is closed.
 	mu  sync.Mutex
@@ -35,15 +36,19 @@ type Image struct {
 	over atomic.Bool
 }
 
-// Image begins an image of the store as it is now, and reads and writes nothing. The store's
-// goroutine calls it; the caller closes the image.
-func (s *Store) Image() (*Image, error) {
+// Image begins an image of the store as it is now, and reads and writes nothing. With prefixes
+// it is good for keys that begin with one of them: files without such keys are not in it. The
+// store's goroutine calls it; the caller closes the image.
+func (s *Store) Image(prefixes ...[]byte) (*Image, error) {
 	if err := s.release(); err != nil {
 		return nil, err
 	}
 	s.use()
 	s.images++
 	s.image = &Image{store: s, dir: filepath.Join(s.dir, fmt.Sprint("image-", s.images))}
+	for _, prefix := range prefixes {
+		s.image.spans = append(s.image.spans, pebble.CheckpointSpan{Start: prefix, End: after(prefix)})
+	}
 	s.held = s.db.NewIndexedBatch()
 	return s.image, nil
 }
@@ -149,7 +154,7 @@ func (i *Image) take(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if err := s.db.Checkpoint(i.dir); err != nil {
+	if err := s.db.Checkpoint(i.dir, pebble.WithRestrictToSpans(i.spans)); err != nil {
 		return s.failed("cannot be written to", err)
 	}
 	return s.usable("cannot be written to") // else the list of files may be cut short

@@ -32,6 +32,10 @@ type fleet struct {
 	// for what is more.
 	memory func() int64
 	dir    string
+	// files are shared by the incremental ones of its snapshots; those of taken with an odd
+	// number are.
+	files snapshottest.Files
+	taken int
 }
 
 func newFleet(t testing.TB, build func() operator.Operator) *fleet {
@@ -109,8 +113,14 @@ func (f *fleet) apply(t *rapid.T, step scenarioStep, sorted bool) (emitted, late
 // snapshots has all subtasks begin a snapshot.
 func (f *fleet) snapshots(t testing.TB) (taken []*snapshottest.Snapshot) {
 	t.Helper()
+	f.taken++
 	for _, h := range f.subtasks {
-		s, err := snapshottest.Take(1, h.op.(operator.Stateful).Snapshot)
+		snapshot := h.op.(operator.Stateful).Snapshot
+		take := func() (*snapshottest.Snapshot, error) { return snapshottest.Take(1, snapshot) }
+		if f.taken%2 == 1 {
+			take = func() (*snapshottest.Snapshot, error) { return snapshottest.TakeIncremental(1, &f.files, snapshot) }
+		}
+		s, err := take()
 		must(t, err)
 		taken = append(taken, s)
 	}

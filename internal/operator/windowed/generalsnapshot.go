@@ -40,7 +40,9 @@ func (o *general[K, T, A]) Snapshot(w snapshot.Writer) error {
 		return keys.write(to, e.Hash, &e.Key, e.Value)
 	})
 	if o.spilled != nil {
-		o.spilled.snapshot(s, entries.part, part)
+		if err := o.spilled.snapshot(s, entries.part, part); err != nil {
+			return err
+		}
 	}
 	if err := o.snapshotTimers(s, eventTimersPart, o.service.Event); err != nil {
 		return err
@@ -132,6 +134,9 @@ func (o *general[K, T, A]) restore() error {
 	o.resumed = len(times) > 0
 	o.usePinned()
 	if o.restored, err = readStates(o.rt.Restored); err != nil {
+		return err
+	}
+	if err := o.restoreCells(keyEntry, o.restoreKey); err != nil {
 		return err
 	}
 	if err := o.storage.read(o.rt.Restored, windowsPart, o.restoreKey); err != nil {

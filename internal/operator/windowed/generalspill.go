@@ -2,6 +2,7 @@ package windowed
 
 import (
 	"errors"
+	"slices"
 	"unsafe"
 
 	"github.com/lowwater/lowwater/internal/keyed"
@@ -36,8 +37,7 @@ func (o *general[K, T, A]) openSpilling() error {
 	if s.decode, err = o.storage.contents.decoder(o.storage.contents.schema()); err != nil {
 		return err
 	}
-	budget := keyed.Budget{Bytes: o.rt.StateMemory, Dir: o.rt.StateDir, Logger: o.rt.Logger, Numbers: &o.rt.Metrics.State}
-	s.keys, err = keyed.NewSpillTable(o.storage.keys, "windows", budget, keyed.Spillable[K, *keyWindows[A]]{
+	s.keys, err = keyed.NewSpillTable(o.storage.keys, "windows", o.stateBudget(), keyed.Spillable[K, *keyWindows[A]]{
 		Append: s.encode, Decode: s.parse, Outside: s.outside,
 	})
 	if err != nil {
@@ -86,14 +86,14 @@ func (s *spilledGeneral[K, T, A]) eachOnDisk(visit func(*windowState[A])) error 
 	})
 }
 
-// snapshot adds what is on disk to the part with the windows, and to that with the states
-// what their fingerprints mean.
-func (s *spilledGeneral[K, T, A]) snapshot(to *keyed.Snapshot, windows, states keyed.PartNumber) {
-	var entry []byte
-	s.keys.SnapshotDisk(to, windows, func(key, value []byte, add func(entry []byte) error) error {
-		entry = append(append(entry[:0], key...), value...)
-		return add(entry)
-	})
+// keyEntry adds the entry of a snapshot for a key that is on disk.
+func keyEntry(c keyed.DiskCell, add func(entry []byte) error) error {
+	return add(slices.Concat(c.Key, c.Value))
+}
+
+// snapshot adds what is on disk, to the part with the windows if the snapshot stands alone, and
+// to that with the states what their fingerprints mean.
+func (s *spilledGeneral[K, T, A]) snapshot(to *keyed.Snapshot, windows, states keyed.PartNumber) error {
 	told := s.told
 	to.Add(func(to *keyed.Encoder) (more bool, err error) {
 		for _, t := range told {
@@ -101,6 +101,7 @@ func (s *spilledGeneral[K, T, A]) snapshot(to *keyed.Snapshot, windows, states k
 		}
 		return false, nil
 	})
+	return s.keys.SnapshotDisk(to, s.o.groups(), windows, keyEntry)
 }
 
 // upsert returns what there is of a key, nil if it is new.

@@ -46,6 +46,7 @@ func (o *panes[K, T, A]) Snapshot(w snapshot.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer s.Start()
 	entries, err := o.windowsWriter(s)
 	if err != nil {
 		return err
@@ -56,7 +57,6 @@ func (o *panes[K, T, A]) Snapshot(w snapshot.Writer) error {
 			return entries.window(to, w, 0, e.Hash, &e.Key, &e.Value)
 		})
 	}
-	s.Start()
 	return o.spilled.snapshotRuns(w, o.live)
 }
 
@@ -64,10 +64,7 @@ func (o *panes[K, T, A]) restore() error {
 	if _, err := o.restoreTimes(kindPanes); err != nil {
 		return err
 	}
-	err := o.restoreWindows(runsPart, o.restoreEntry)
-	if err == nil {
-		err = o.restoreWindows(windowsPart, o.restoreEntry)
-	}
+	err := o.restoreContents(o.restoreEntry)
 	if err == nil && o.spilled != nil {
 		err = o.spilled.settle(o.live)
 	}

@@ -11,6 +11,7 @@ func (o *sessions[K, T, A]) Snapshot(w snapshot.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer s.Start()
 	entries, err := o.windowsWriter(s)
 	if err != nil {
 		return err
@@ -23,12 +24,11 @@ func (o *sessions[K, T, A]) Snapshot(w snapshot.Writer) error {
 		}
 		return nil
 	})
-	if o.spilled != nil {
-		o.spilled.keys.SnapshotDisk(s, entries.part, snapshotSessions)
-	}
-	s.Start()
 	o.snapshot = s
-	return nil
+	if o.spilled == nil {
+		return nil
+	}
+	return o.spilled.keys.SnapshotDisk(s, o.groups(), entries.part, sessionEntries)
 }
 
 // flags returns what is stored of a session besides its window and its contents.
@@ -56,20 +56,11 @@ func (o *sessions[K, T, A]) restore() error {
 	if _, err := o.restoreTimes(kindSessions); err != nil {
 		return err
 	}
-	err := o.restoreWindows(windowsPart, func(e *entry[K, A]) error {
-		at, err := o.upsert(e.hash, e.key)
-		if err != nil {
-			return err
-		}
-		for *at != nil && (*at).window.Start < e.window.Start {
-			at = &(*at).next
-		}
-		s := o.newSession(e.hash, e.key, e.window)
-		s.acc, s.fired = e.acc, e.flags&flagFired != 0
-		s.next, *at = *at, s
-		o.queue(s, o.nextTime(s))
-		return nil
-	})
+	visit := visitWindows(o.restoreEntry)
+	err := o.restoreCells(sessionEntries, visit)
+	if err == nil {
+		err = o.storage.read(o.rt.Restored, windowsPart, visit)
+	}
 	if err == nil && o.spilled != nil {
 		err = o.spilled.keys.Settle()
 	}
@@ -78,6 +69,22 @@ func (o *sessions[K, T, A]) restore() error {
 		o.setAlarm()
 	}
 	return err
+}
+
+// restoreEntry adds a session of an earlier run.
+func (o *sessions[K, T, A]) restoreEntry(e *entry[K, A]) error {
+	at, err := o.upsert(e.hash, e.key)
+	if err != nil {
+		return err
+	}
+	for *at != nil && (*at).window.Start < e.window.Start {
+		at = &(*at).next
+	}
+	s := o.newSession(e.hash, e.key, e.window)
+	s.acc, s.fired = e.acc, e.flags&flagFired != 0
+	s.next, *at = *at, s
+	o.queue(s, o.nextTime(s))
+	return nil
 }
 
 // upsert returns where the list of a key's sessions begins.

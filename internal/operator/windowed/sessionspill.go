@@ -53,8 +53,7 @@ func (o *sessions[K, T, A]) openSpilling() error {
 	if s.decode, err = o.storage.contents.decoder(o.storage.contents.schema()); err != nil {
 		return err
 	}
-	budget := keyed.Budget{Bytes: o.rt.StateMemory, Dir: o.rt.StateDir, Logger: o.rt.Logger, Numbers: &o.rt.Metrics.State}
-	s.keys, err = keyed.NewSpillTable(o.storage.keys, "sessions", budget, keyed.Spillable[K, *session[K, A]]{
+	s.keys, err = keyed.NewSpillTable(o.storage.keys, "sessions", o.stateBudget(), keyed.Spillable[K, *session[K, A]]{
 		Append: s.encode, Decode: s.decodeList, Arrived: s.arrived, Left: s.left, Outside: s.outside,
 	})
 	if err != nil {
@@ -257,16 +256,16 @@ func (s *spilledSessions[K, T, A]) lastBegun(now int64) (last int64, err error) 
 	return last, err
 }
 
-// snapshotSessions adds an entry for each session of a key that is on disk.
-func snapshotSessions(key, value []byte, add func(entry []byte) error) error {
+// sessionEntries adds an entry of a snapshot for each session of a key that is on disk.
+func sessionEntries(c keyed.DiskCell, add func(entry []byte) error) error {
 	var entry []byte
-	for p := (parsedSession{}); len(value) > 0; {
+	for p, value := (parsedSession{}), c.Value; len(value) > 0; {
 		var err error
 		if value, err = p.parse(value); err != nil {
 			return err
 		}
 		entry = append(appendWindow(entry[:0], p.window), p.flags)
-		entry = append(append(entry, key...), p.acc...)
+		entry = append(append(entry, c.Key...), p.acc...)
 		if err := add(entry); err != nil {
 			return err
 		}

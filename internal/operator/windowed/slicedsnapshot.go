@@ -16,6 +16,7 @@ func (o *sliced[K, T, A]) Snapshot(w snapshot.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer s.Start()
 	entries, err := o.windowsWriter(s)
 	if err != nil {
 		return err
@@ -26,7 +27,6 @@ func (o *sliced[K, T, A]) Snapshot(w snapshot.Writer) error {
 			return entries.window(to, span, 0, e.Hash, &e.Key, &e.Value)
 		})
 	}
-	s.Start()
 	return o.snapshotRuns(w)
 }
 
@@ -40,10 +40,7 @@ func (o *sliced[K, T, A]) restore() error {
 	} else {
 		o.done = o.watermark
 	}
-	err = o.restoreWindows(runsPart, o.restoreEntry)
-	if err == nil {
-		err = o.restoreWindows(windowsPart, o.restoreEntry)
-	}
+	err = o.restoreContents(o.restoreEntry)
 	if err == nil && o.slices.spilled != nil {
 		err = o.settle(0)
 	}
@@ -88,7 +85,7 @@ func (c *resumedClocks) fired(maxTimestamp int64, hash uint64) bool {
 
 // clocks returns up to when windows have fired, by key group.
 func (o *sliced[K, T, A]) clocks() (clocks []groupsClock) {
-	own := keyed.RangeOf(o.rt.Subtask, o.rt.Parallelism, o.rt.MaxParallelism)
+	own := o.groups()
 	if !o.processingTime || o.resumed.byGroup == nil {
 		return []groupsClock{{int64(own.Last), o.done}}
 	}
@@ -117,7 +114,7 @@ func (o *sliced[K, T, A]) restoreClock(all []ended) {
 			}
 		}
 	}
-	own := keyed.RangeOf(o.rt.Subtask, o.rt.Parallelism, o.rt.MaxParallelism)
+	own := o.groups()
 	mine := byGroup[own.First : own.Last+1]
 	o.done, o.resumed.latest = slices.Min(mine), slices.Max(mine)
 	if o.done < o.resumed.latest {

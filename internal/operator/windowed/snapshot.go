@@ -18,7 +18,9 @@ import (
 //	ended     union   up to when windows have ended in each subtask
 //	windows   keyed   the contents, an entry per key and window (slice, session), or
 //	                  per key in the general operator
-//	runs      keyed   what of them was on disk, if anything; see spilling
+//	runs      keyed   what of them was on disk, if anything, in a snapshot that stands alone;
+//	                  see spilling
+//	spilled   union   instead of that, in one that is incremental, the files; see image.go
 //	states    union   what the fingerprints in the entries of the general operator mean
 //	timers-event, timers-clock
 //	          keyed   its timers
@@ -132,9 +134,12 @@ type entry[K comparable, A any] struct {
 	acc    A
 }
 
-// restoreWindows hands every entry of a part with contents to add.
-func (c *core[K, T, A]) restoreWindows(part string, add func(*entry[K, A]) error) error {
-	return c.storage.read(c.rt.Restored, part, func(p *partReader[K, A], group int, data []byte) error {
+// visitor takes an entry of a keyed part.
+type visitor[K comparable, A any] = func(p *partReader[K, A], group int, data []byte) error
+
+// visitWindows returns what hands the entries of a part with contents to add.
+func visitWindows[K comparable, A any](add func(*entry[K, A]) error) visitor[K, A] {
+	return func(p *partReader[K, A], group int, data []byte) error {
 		var e entry[K, A]
 		e.window, data = parseWindow(data)
 		if len(data) == 0 {
@@ -152,7 +157,21 @@ func (c *core[K, T, A]) restoreWindows(part string, add func(*entry[K, A]) error
 			return fmt.Errorf("%d bytes too many in an entry", len(data))
 		}
 		return add(&e)
-	})
+	}
+}
+
+// restoreContents hands what is stored of panes to add: what was on disk, in files or in
+// entries, and then the rest, so that the contents of a key and window come in the order of
+// their records.
+func (c *core[K, T, A]) restoreContents(add func(*entry[K, A]) error) error {
+	visit := visitWindows(add)
+	if err := c.restoreRuns(visit); err != nil {
+		return err
+	}
+	if err := c.storage.read(c.rt.Restored, runsPart, visit); err != nil {
+		return err
+	}
+	return c.storage.read(c.rt.Restored, windowsPart, visit)
 }
 
 // partReader decodes the entries of a keyed part.
@@ -178,7 +197,7 @@ func (p *partReader[K, A]) key(group int, data []byte) (key K, hash uint64, rest
 }
 
 // read hands the entries of a keyed part to visit. A part that is not there has none.
-func (s *storage[K, A]) read(r snapshot.Reader, name string, visit func(p *partReader[K, A], group int, data []byte) error) error {
+func (s *storage[K, A]) read(r snapshot.Reader, name string, visit visitor[K, A]) error {
 	part, ok := r.Part(name)
 	if !ok {
 		return nil
@@ -187,12 +206,17 @@ func (s *storage[K, A]) read(r snapshot.Reader, name string, visit func(p *partR
 	if err == nil {
 		err = eachEntry(part, func(e snapshot.Entry) error { return visit(p, e.Group, e.Data) })
 	}
-	if err != nil {
-		return fmt.Errorf("checkpoint %d cannot be restored: part %q of the windows: %w; "+
-			"go back to the types that the job had, or give the operator another uid to start it without its windows",
-			r.Checkpoint(), name, err)
+	return unreadable(r, name, err)
+}
+
+// unreadable says of an error what was read and what to do.
+func unreadable(r snapshot.Reader, part string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("checkpoint %d cannot be restored: part %q of the windows: %w; "+
+		"go back to the types that the job had, or give the operator another uid to start it without its windows",
+		r.Checkpoint(), part, err)
 }
 
 func eachEntry(part snapshot.PartReader, visit func(snapshot.Entry) error) error {

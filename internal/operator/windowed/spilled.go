@@ -36,7 +36,8 @@ type spilling[K comparable, T, A any] struct {
 	fold    fold[T, A]
 	pool    *panePool[K, A]
 	budget  int64
-	dir     string
+	options spill.Options
+	groups  keyed.GroupRange
 	logger  *slog.Logger
 	numbers *metric.State
 
@@ -105,8 +106,9 @@ func (c *core[K, T, A]) newSpilling(pool *panePool[K, A]) (*spilling[K, T, A], e
 		return nil, nil
 	}
 	s := &spilling[K, T, A]{
-		storage: c.storage, fold: c.fold, pool: pool, budget: c.rt.StateMemory, dir: c.rt.StateDir,
-		logger: c.rt.Logger, numbers: &c.rt.Metrics.State,
+		storage: c.storage, fold: c.fold, pool: pool, budget: c.rt.StateMemory, groups: c.groups(),
+		options: spill.Options{Dir: c.rt.StateDir, Logger: c.rt.Logger, Context: c.rt.Context, Runs: true},
+		logger:  c.rt.Logger, numbers: &c.rt.Metrics.State,
 	}
 	s.numbers.BudgetBytes.Set(s.budget)
 	s.sizes.fixed = keyed.EntryBytes[K, A]()
@@ -119,6 +121,13 @@ func (c *core[K, T, A]) newSpilling(pool *panePool[K, A]) (*spilling[K, T, A], e
 		return nil, err
 	}
 	return s, nil
+}
+
+// stateBudget is the budget of an operator that spills by key.
+func (c *core[K, T, A]) stateBudget() keyed.Budget {
+	return keyed.Budget{
+		Bytes: c.rt.StateMemory, Dir: c.rt.StateDir, Context: c.rt.Context, Logger: c.rt.Logger, Numbers: &c.rt.Metrics.State,
+	}
 }
 
 // close removes what is on disk.
@@ -184,7 +193,7 @@ func (s *spilling[K, T, A]) open() (err error) {
 	if s.store != nil {
 		return nil
 	}
-	if s.store, err = spill.Open(spill.Options{Dir: s.dir, Logger: s.logger, Runs: true}); err != nil {
+	if s.store, err = spill.Open(s.options); err != nil {
 		return err
 	}
 	s.batch = s.store.NewBatch()

@@ -253,6 +253,9 @@ func (s *spilling[K, T, A]) snapshotRuns(w snapshot.Writer, live []*pane[K, A]) 
 	if s == nil || s.onDisk == 0 {
 		return nil
 	}
+	if w.Incremental() {
+		return s.snapshotImage(w, live)
+	}
 	part, err := w.Part(s.part(runsPart))
 	if err != nil {
 		return err
@@ -289,14 +292,19 @@ func writeRuns(ctx context.Context, view *spill.View, panes []diskPane, part sna
 				return ctx.Err()
 			}
 			n++
-			entry = append(appendWindow(entry[:0], p.window), 0)
-			entry = append(append(entry, e.Key[diskKeyHead:len(e.Key)-diskKeyTail]...), e.Value...)
+			entry = appendRun(entry[:0], p.window, e)
 			if err := part.Append(group(hashOnDisk(e.Key)), entry); err != nil {
 				return err
 			}
 		}
 	}
 	return part.Close()
+}
+
+// appendRun appends the entry of a snapshot that an entry of a run is.
+func appendRun(dst []byte, of window.TimeWindow, e spill.Entry) []byte {
+	dst = append(appendWindow(dst, of), 0)
+	return append(append(dst, e.Key[diskKeyHead:len(e.Key)-diskKeyTail]...), e.Value...)
 }
 
 // runsPerLook is how many runs are written between two looks at whether the snapshot was
