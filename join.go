@@ -217,21 +217,25 @@ func addPairs[K comparable, T, U, R any](p pair[K, T, U], name string, f CoGroup
 		}
 		return p.left.key(e.Left)
 	}
-	for _, from := range []port{left, right} {
+	for _, from := range append(left, right...) {
 		p.env.graph.Connect(keyedEdge(from, n, 0, key, p.left.hash))
 	}
 	return &DataStream[R]{env: p.env, from: []port{{node: n}}, node: n}
 }
 
-// tag adds a map to tagged records behind s.
-func tag[T, E any](s *DataStream[T], side string, f func(T) E) port {
-	n := s.env.addNode(&graph.Node{
-		Name:          "Tag " + side,
-		WantsConsumer: true,
-		NewOperator:   func() operator.Operator { return operator.NewMap(f) },
-	})
-	connect(s, n, 0)
-	return port{node: n}
+// tag adds maps to tagged records behind s. There is one in each subtask of each sender, so
+// that the records of a sender stay in order.
+func tag[T, E any](s *DataStream[T], side string, f func(T) E) (tagged []port) {
+	for _, from := range s.from {
+		n := s.env.addNode(&graph.Node{
+			Name:          "Tag " + side,
+			WantsConsumer: true,
+			NewOperator:   func() operator.Operator { return operator.NewMap(f) },
+		})
+		s.env.graph.Connect(plainEdge[T](from, n, 0, graph.Forward))
+		tagged = append(tagged, port{node: n})
+	}
+	return tagged
 }
 
 // splitPairs gives f the two sides of a window's elements.

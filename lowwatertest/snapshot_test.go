@@ -11,6 +11,7 @@ import (
 	"github.com/lowwater/lowwater"
 	"github.com/lowwater/lowwater/lowwatertest"
 	"github.com/lowwater/lowwater/state"
+	"github.com/lowwater/lowwater/window"
 )
 
 // reminder emits how often a key came, and again a second of processing time later.
@@ -147,4 +148,73 @@ func TestSnapshotOfWhatCannotBeStored(t *testing.T) {
 			}
 		}, options...)
 	}
+}
+
+// side is a record of one of the streams that are joined.
+type side struct{ Key, Number int }
+
+// A restored interval join has the watermark that it had, the lower one of its streams: what
+// was in time is in time.
+func TestRestoreIntervalJoin(t *testing.T) {
+	build := func(h *lowwatertest.Harness) (a, b *lowwatertest.Input[side], out *lowwatertest.Output[[2]int]) {
+		a, b = h.Input[side]("a"), h.Input[side]("b")
+		key := func(s side) int { return s.Key }
+		joined := a.Stream().KeyBy(key).IntervalJoin(b.Stream().KeyBy(key)).Between(0, 100*time.Millisecond).
+			Process(func(_ *lowwater.IntervalJoinContext, x, y side, out *lowwater.Collector[[2]int]) error {
+				out.Emit([2]int{x.Number, y.Number})
+				return nil
+			})
+		return a, b, h.Output(joined)
+	}
+	finish := func(t *testing.T, b *lowwatertest.Input[side], out *lowwatertest.Output[[2]int]) {
+		b.Push(side{1, 2}, 60) // not late: the watermark of b is 50
+		b.Watermark(200)
+		if diff := cmp.Diff([][2]int{{1, 2}}, out.TakeValues()); diff != "" {
+			t.Errorf("pairs, -want +got:\n%s", diff)
+		}
+	}
+	var snapshot *lowwatertest.Snapshot
+	lowwatertest.Drive(t, func(t *testing.T, h *lowwatertest.Harness) {
+		a, b, out := build(h)
+		a.Push(side{1, 1}, 10)
+		a.Watermark(100)
+		b.Watermark(50)
+		snapshot = h.Snapshot()
+		finish(t, b, out)
+	}, lowwatertest.WithSnapshots())
+	lowwatertest.Drive(t, func(t *testing.T, h *lowwatertest.Harness) {
+		_, b, out := build(h)
+		finish(t, b, out)
+	}, lowwatertest.Restore(snapshot))
+}
+
+// The sides of a coGroup have the records of a sender in their order, whatever the
+// parallelism.
+func TestCoGroupKeepsTheOrder(t *testing.T) {
+	lowwatertest.Drive(t, func(t *testing.T, h *lowwatertest.Harness) {
+		a, b, c := h.Input[side]("a"), h.Input[side]("b"), h.Input[side]("c")
+		key := func(s side) int { return s.Key }
+		out := h.Output(a.Stream().Union(c.Stream()).KeyBy(key).CoGroup(b.Stream().KeyBy(key)).Window(window.Tumbling(time.Second)).
+			Apply(func(_ *lowwater.WindowContext[int], left, _ []side, out *lowwater.Collector[[]int]) error {
+				var numbers []int
+				for _, s := range left {
+					numbers = append(numbers, s.Number)
+				}
+				out.Emit(numbers)
+				return nil
+			}))
+		var want []int
+		var all []lowwatertest.Element[side]
+		for i := range 12 {
+			want = append(want, i)
+			all = append(all, lowwatertest.Element[side]{Value: side{1, i}, Timestamp: int64(i)})
+		}
+		a.PushAll(all...)
+		for _, in := range []*lowwatertest.Input[side]{a, b, c} {
+			in.Watermark(5000)
+		}
+		if diff := cmp.Diff([][]int{want}, out.TakeValues()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}, lowwater.WithParallelism(4))
 }

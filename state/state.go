@@ -55,7 +55,8 @@ type MapState[K comparable, V any] interface {
 	Put(K, V)
 	// Remove removes an entry, if there is one.
 	Remove(K)
-	// All visits the entries, in an order that depends only on the calls made.
+	// All visits the entries, in an order that depends only on the calls made; with TTL also
+	// on when expired entries were removed.
 	// Meanwhile only the entry being visited may be put or removed.
 	All() iter.Seq2[K, V]
 	// IsEmpty reports whether there are no entries. It does not ask whether

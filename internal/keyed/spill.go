@@ -451,6 +451,6 @@ func (o *overflow) warn(state string, inMemory, entries int) {
 		return
 	}
 	o.Logger.Warn("state is larger than its memory budget: what has not been used for longest goes to disk, and reading it back is slower; "+
-		"raise WithStateMemory or the parallelism if that is too slow (timers, interval joins, and plain sliding and cumulating windows stay in memory)",
+		"raise WithStateMemory or the parallelism if that is too slow (timers, interval joins, sorting and aggregators in order of arrival stay in memory)",
 		"state", state, "bytesInMemory", inMemory, "entriesInMemory", entries, "budgetBytes", o.Bytes, "directory", o.store.Dir())
 }

@@ -16,8 +16,10 @@ type input struct {
 	logical  []int
 	position []int
 	valves   []*progress.Valve
-	// combination is nil if there is one logical input.
+	// combination is nil if there is one logical input; watermarks shows how far each of
+	// several is.
 	combination *progress.Combination
+	watermarks  []metric.Gauge
 
 	// timeEnded marks the channels whose event time has ended, running counts the
 	// others, and last is the latest to end at each valve.
@@ -53,9 +55,9 @@ func newInput(inbox *exchange.Inbox, logical []int, head progress.Output, waterm
 		in.valves = []*progress.Valve{progress.NewValve(channels[0], progress.Current, head)}
 		return in
 	}
-	combination := progress.NewCombination(len(channels), head)
+	in.combination, in.watermarks = progress.NewCombination(len(channels), head), watermarks
 	for l, n := range channels {
-		out := combination.Input(l)
+		out := in.combination.Input(l)
 		if l < len(watermarks) {
 			out = &measured{out, &watermarks[l]}
 		}
@@ -137,6 +139,9 @@ func (in *input) eventTime() (combined int64, inputs []int64) {
 func (in *input) restore(combined int64, inputs []int64) {
 	for l, w := range inputs {
 		in.valves[l].Restore(w)
+		if l < len(in.watermarks) {
+			in.watermarks[l].Set(w)
+		}
 	}
 	if in.combination != nil {
 		in.combination.Restore(combined, inputs)

@@ -249,6 +249,40 @@ func TestEventTimeEndsWhenItHasOnAllChannels(t *testing.T) {
 	}
 }
 
+// What is stored of the event time of a task with two inputs is that of the operator, and
+// of each input; a task that is restored goes on from there, and shows it.
+func TestEventTimeOfTwoInputs(t *testing.T) {
+	build := func(op *recorder, shown []metric.Gauge) *input {
+		op.Out = nowhere{}
+		return newInput(exchange.NewInbox(2, 1), []int{0, 1}, op, shown)
+	}
+	signal := func(in *input, channel int32, m exchange.Message) {
+		m.Channel = channel
+		if err := in.signal(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := build(&recorder{}, nil)
+	signal(first, 0, watermark(100))
+	signal(first, 1, watermark(50))
+	combined, inputs := first.eventTime()
+	if combined != 50 || !slices.Equal(inputs, []int64{100, 50}) {
+		t.Fatalf("event time %d, of the inputs %d, want 50 and [100 50]", combined, inputs)
+	}
+	op, shown := &recorder{}, make([]metric.Gauge, 2)
+	second := build(op, shown)
+	second.restore(combined, inputs)
+	if shown[0].Value() != 100 || shown[1].Value() != 50 {
+		t.Errorf("the restored inputs are shown at %d and %d", shown[0].Value(), shown[1].Value())
+	}
+	signal(second, 1, watermark(60))
+	signal(second, 0, watermark(110))
+	signal(second, 1, watermark(200))
+	if want := []string{"watermark 60", "watermark 110"}; !slices.Equal(op.events, want) {
+		t.Errorf("the restored operator gets %q, want %q", op.events, want)
+	}
+}
+
 // nowhere is an output without consumers.
 type nowhere struct{}
 

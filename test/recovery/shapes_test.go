@@ -15,8 +15,8 @@ import (
 )
 
 // A shaped trial is a job of all shapes: two sources of which one ends early, their union
-// with itself, sliding windows, sessions, a connected function and one with a broadcast
-// input, at parallelisms that change from run to run.
+// with itself, sliding windows, sessions, an interval join, a connected function and one with
+// a broadcast input, at parallelisms that change from run to run.
 type shaped struct {
 	*trial
 	// other has the second source's events.
@@ -26,6 +26,8 @@ type shaped struct {
 const (
 	slide = 5 * time.Second
 	gap   = 700 * time.Millisecond
+	// near is how far apart the two sides of the interval join are at most.
+	near = 300 * time.Millisecond
 )
 
 func newShaped(seed uint64) *shaped {
@@ -66,12 +68,19 @@ func (s *shaped) build(env *lowwater.Environment, l *ledger) {
 		}).UID("text").Parallelism(parallelism())
 	connected := same.KeyBy(key).Connect(b.KeyBy(key)).Process(func() *sides { return &sides{counter{trial: s.trial}} }).UID("sides").Parallelism(parallelism())
 	ruled := same.KeyBy(key).ConnectBroadcast(b).Process(func() *ruled { return &ruled{} }).UID("ruled").Parallelism(parallelism())
-	sliding.Union(sessions, connected, ruled).Filter(func(string) bool { return true }).UID("filter").Parallelism(parallelism()).
+	joined := same.KeyBy(key).IntervalJoin(b.KeyBy(key)).Between(-near, near).Process(join).UID("joined").Parallelism(parallelism())
+	sliding.Union(sessions, connected, ruled, joined).Filter(func(string) bool { return true }).UID("filter").Parallelism(parallelism()).
 		SinkTo(l).UID("ledger").Parallelism(parallelism())
 }
 
 func session(key int, start, end int64, n int) string {
 	return fmt.Sprintf("session: key %d from %d to %d: %d", key, start, end, n)
+}
+
+// join tells of a pair. No event is late, so each pair is told of, whatever is restored.
+func join(_ *lowwater.IntervalJoinContext, a, b event, out *lowwater.Collector[string]) error {
+	out.Emit(line("joined", a.Key, a.At, int(b.At)))
+	return nil
 }
 
 // sides counts the second stream's events tenfold.
@@ -156,6 +165,13 @@ func (s *shaped) reference() (all []string) {
 			if i+1 == len(at) || at[i+1]-at[i] > gap.Milliseconds() {
 				all = append(all, session(key, at[first], at[i]+gap.Milliseconds(), i+1-first))
 				first = i + 1
+			}
+		}
+	}
+	for _, x := range a {
+		for _, y := range b {
+			if d := time.Duration(y.At-x.At) * time.Millisecond; x.Key == y.Key && -near <= d && d <= near {
+				all = append(all, line("joined", x.Key, x.At, int(y.At)))
 			}
 		}
 	}
