@@ -6,6 +6,13 @@ import (
 	"time"
 )
 
+// CloseTimeout and LingerTimeout are how long Close waits for what has yet to come, which
+// it does not where there is nothing.
+const (
+	CloseTimeout  = closeTimeout
+	LingerTimeout = lingerTimeout
+)
+
 // Patterns returns the patterns of all that a server answers.
 func (s *Server) Patterns() []string { return slices.Sorted(maps.Keys(s.routes())) }
 

@@ -217,7 +217,7 @@ func TestLate(t *testing.T) {
 // TestEvents: ticks arrive with growing versions, and at once when a job starts.
 func TestEvents(t *testing.T) {
 	server, base := listen(t, rest.Config{})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, "GET", base+"/lowwater/events", nil)
 	if err != nil {
@@ -239,7 +239,7 @@ func TestEvents(t *testing.T) {
 				continue
 			}
 			var tick struct{ Version, Now int64 }
-			if err := json.Unmarshal([]byte(data), &tick); err != nil || time.Since(time.UnixMilli(tick.Now)) > 5*time.Second {
+			if err := json.Unmarshal([]byte(data), &tick); err != nil || time.Since(time.UnixMilli(tick.Now)) > time.Minute {
 				t.Fatalf("%v: %s", err, data)
 			}
 			return tick.Version
@@ -280,7 +280,8 @@ func TestHistorySince(t *testing.T) {
 		t.Errorf("series: %v, want 4 subtasks and 3 splits", kinds)
 	}
 	second := field(t, body, "series", 0, "points", 1, 0).(float64)
-	if all, rest := points(""), points(fmt.Sprintf("?since=%.0f", second)); rest >= all || rest == 0 && all > 2*7 {
+	rest := points(fmt.Sprintf("?since=%.0f", second)) // before all, which may have a sample more by then
+	if all := points(""); rest >= all || rest == 0 {
 		t.Errorf("%d points in all, %d since the second", all, rest)
 	}
 	if got := request(t, "GET", path+"?since=yesterday", ""); got.status != 400 {

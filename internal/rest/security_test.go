@@ -410,7 +410,7 @@ func TestCloseEndsStreams(t *testing.T) {
 	if err := server.Close(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begin); took > time.Second {
+	if took := time.Since(begin); took >= rest.CloseTimeout {
 		t.Errorf("closing took %v", took)
 	}
 	if err := server.Close(); err != nil {
