@@ -5,11 +5,16 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lowwater/lowwater"
+	"github.com/lowwater/lowwater/internal/rest"
 )
 
 // safeBuffer is a buffer that one goroutine writes and another reads.
@@ -37,9 +42,11 @@ func TestDemoHolds(t *testing.T) {
 		t.Skip("takes some seconds")
 	}
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:8081")
-	if err == nil {
-		defer taken.Close() // otherwise someone else has it
+	listen := func(network, address string) (net.Listener, error) {
+		if address == lowwater.DefaultRESTAddr {
+			return nil, &net.OpError{Op: "listen", Net: network, Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}
+		}
+		return net.Listen(network, address)
 	}
 	s, err := scenarioNamed("processing-time")
 	if err != nil {
@@ -50,12 +57,15 @@ func TestDemoHolds(t *testing.T) {
 	var out safeBuffer
 	ended := make(chan error, 1)
 	go func() {
-		c := &demoCommand{ActTime: 100 * time.Millisecond, REST: "127.0.0.1:8081", Hold: true}
+		c := &demoCommand{
+			ActTime: 100 * time.Millisecond, REST: lowwater.DefaultRESTAddr, Hold: true,
+			restOptions: []lowwater.RESTOption{func(c *rest.Config) { c.Listen = listen }},
+		}
 		ended <- c.play(ctx, s, &out)
 	}()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(30 * time.Second); !strings.Contains(out.String(), "goes on until you interrupt it"); {
+	for deadline := time.After(time.Minute); !strings.Contains(out.String(), "goes on until you interrupt it"); {
 		select {
 		case <-tick.C:
 		case err := <-ended:

@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"regexp"
 	"strconv"
@@ -160,21 +163,58 @@ func TestWhyUsage(t *testing.T) {
 	}
 }
 
-// TestWatch: what stays the same is reported once.
-func TestWatch(t *testing.T) {
-	t.Parallel()
-	c := &whyCommand{clusterFlags: clusterFlags{URL: recordedCluster(t, nil)}, For: time.Millisecond, Watch: true}
+// looksAt answers as the recorded cluster, and calls looked with the number of the look that
+// begins.
+func looksAt(t *testing.T, looked func(n int64)) string {
+	t.Helper()
+	behind, err := url.Parse(recordedCluster(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plans atomic.Int64
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if jobPath.MatchString(r.URL.Path) {
+			looked(plans.Add(1) - 1) // the first one opens the job
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+var jobPath = regexp.MustCompile(`^/jobs/[0-9a-f]{32}$`)
+
+// watchUntil watches until ctx is done, which is to be before a minute has passed.
+func watchUntil(t *testing.T, ctx context.Context, c *whyCommand, w io.Writer) {
+	t.Helper()
 	o, err := c.observer(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer o.close()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	patient, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	var out bytes.Buffer
-	if err := c.watch(ctx, o, &out); err != nil {
+	if err := c.watch(patient, o, w); err != nil {
 		t.Fatal(err)
 	}
+	if ctx.Err() == nil {
+		t.Error("nothing to see for a minute")
+	}
+}
+
+// TestWatch: what stays the same is reported once.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	url := looksAt(t, func(n int64) {
+		if n == 4 {
+			cancel()
+		}
+	})
+	var out bytes.Buffer
+	watchUntil(t, ctx, &whyCommand{clusterFlags: clusterFlags{URL: url}, For: time.Millisecond, Watch: true}, &out)
 	if n := strings.Count(out.String(), "quiet-partition, "); n != 1 || !strings.HasPrefix(out.String(), "\n== ") {
 		t.Errorf("%d reports, want one:\n%s", n, &out)
 	}
@@ -183,28 +223,23 @@ func TestWatch(t *testing.T) {
 // TestWatchJSON: each change is a line.
 func TestWatchJSON(t *testing.T) {
 	t.Parallel()
-	c := &whyCommand{clusterFlags: clusterFlags{URL: recordedCluster(t, nil)}, For: time.Millisecond, Watch: true, JSON: true}
-	o, err := c.observer(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer o.close()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out bytes.Buffer
-	if err := c.watch(ctx, o, &out); err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(out.String()) {
-		var report why.Report
-		if err := json.Unmarshal([]byte(line), &report); err != nil || report.Cause != why.QuietPartition {
-			t.Errorf("%v: %q", err, line)
-		}
-	}
-	if out.Len() == 0 {
-		t.Error("no report")
+	seen := writerFunc(func(p []byte) (int, error) {
+		cancel()
+		return out.Write(p)
+	})
+	watchUntil(t, ctx, &whyCommand{clusterFlags: clusterFlags{URL: recordedCluster(t, nil)}, For: time.Millisecond, Watch: true, JSON: true}, seen)
+	var report why.Report
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil || report.Cause != why.QuietPartition || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("%v: %q", err, &out)
 	}
 }
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestExplain(t *testing.T) {
 	env := lowwater.NewEnvironment(lowwater.WithParallelism(2))

@@ -127,7 +127,7 @@ func TestWatchWaits(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	c := &whyCommand{clusterFlags: clusterFlags{URL: server.URL, Job: "quiet"}, For: time.Millisecond, Watch: true}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var out bytes.Buffer
 	o, err := c.await(ctx, &out)
@@ -193,7 +193,7 @@ func TestWatchFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer o.close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	out := &reports{seen: func(n int) {
 		restart()
