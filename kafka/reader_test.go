@@ -265,6 +265,7 @@ func TestSplitsTakeTurns(t *testing.T) {
 
 func TestTimestampTypesDoNotMix(t *testing.T) {
 	c := kafkatest.Start(t)
+	c.CreateTopic(t, "orders", 1)
 	s := newSubtask(t, NewSource(raw.String{}, at(c), Topics("orders")))
 	if err := s.reader.AddSplits([]connector.Split{Split{Topic: "orders"}}); err != nil {
 		t.Fatal(err)
@@ -297,6 +298,7 @@ func TestTimestampTypesDoNotMix(t *testing.T) {
 // the first one behind it tells that it is reached.
 func TestStopInAGap(t *testing.T) {
 	c := kafkatest.Start(t)
+	c.CreateTopic(t, "orders", 1)
 	s := newSubtask(t, NewSource(raw.String{}, at(c), Topics("orders"), Bounded()))
 	if err := s.reader.AddSplits([]connector.Split{Split{Topic: "orders", Stop: 5, Bounded: true}}); err != nil {
 		t.Fatal(err)
