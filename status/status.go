@@ -74,6 +74,8 @@ type Operator struct {
 	State KeyedState
 	// Source is set on sources.
 	Source *Source
+	// Splits are those of a source's subtask, in the order in which it got them. Of those that
+	// it has finished only the latest are here, 1000 or more.
 	Splits []Split
 }
 

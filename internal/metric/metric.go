@@ -60,7 +60,7 @@ type Operator struct {
 	// Future is the records too far ahead of the wall clock to move the watermark of
 	// an operator that assigns them; sources count by split.
 	Future Sampled
-	// Source is a source's own numbers, Splits what its subtask reads at the moment.
+	// Source is a source's own numbers, Splits what its subtask reads and has read lately.
 	Source Source
 	Splits SplitSet
 	// State is the numbers of keyed state with a memory budget.
@@ -177,17 +177,48 @@ type Split struct {
 	_      pad
 }
 
-// SplitSet is a set of splits, in the order in which they were added.
+// SplitSet is a set of splits, in the order in which they were added. A source that watches a
+// directory has ever more of them, so of those that are finished the oldest are forgotten.
 type SplitSet struct {
 	mu   sync.Mutex
 	list []*Split
+	// forgetAt is the length of list at which there may be splits to forget.
+	forgetAt int
 }
 
+// keptFinished is how many finished splits are kept at least; there are less than twice as
+// many.
+const keptFinished = 1000
+
+// Add adds a split.
 func (s *SplitSet) Add(split *Split) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.list) >= s.forgetAt {
+		s.forget()
+		s.forgetAt = len(s.list) + keptFinished
+	}
 	s.list = append(s.list, split)
 }
+
+// forget drops all but the latest finished splits.
+func (s *SplitSet) forget() {
+	finished := 0
+	for _, split := range s.list {
+		if split.finished() {
+			finished++
+		}
+	}
+	s.list = slices.DeleteFunc(s.list, func(split *Split) bool {
+		if finished <= keptFinished || !split.finished() {
+			return false
+		}
+		finished--
+		return true
+	})
+}
+
+func (s *Split) finished() bool { return status.SplitState(s.State.Value()) == status.SplitFinished }
 
 // All returns the splits as of now.
 func (s *SplitSet) All() []*Split {
