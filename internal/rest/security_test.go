@@ -324,7 +324,7 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// TestSlowClients: streams of events have places of their own and do not keep others out.
+// TestStreamsAreBounded: streams of events have places of their own and do not keep others out.
 func TestStreamsAreBounded(t *testing.T) {
 	server, base := listen(t, rest.Config{})
 	server.Jobs().Add(newFakeJob(status.Running))

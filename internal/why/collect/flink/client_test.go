@@ -14,6 +14,7 @@ import (
 	"github.com/lowwater/lowwater/internal/why"
 )
 
+// TestLongRequests: a vertex with many subtasks is asked in pieces.
 func TestLongRequests(t *testing.T) {
 	f := loadCluster(t, "quiet-2.3.0")
 	for path, metrics := range f.Metrics {
@@ -47,6 +48,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
+// TestTokenStaysWithItsHost: a redirect elsewhere is not followed.
 func TestTokenStaysWithItsHost(t *testing.T) {
 	var leaked string
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { leaked = r.Header.Get("Authorization") }))
@@ -62,6 +64,7 @@ func TestTokenStaysWithItsHost(t *testing.T) {
 	}
 }
 
+// TestTokenStaysInTLS: a redirect to clear text is not followed.
 func TestTokenStaysInTLS(t *testing.T) {
 	var leaked string
 	clear := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { leaked = r.Header.Get("Authorization") }))
@@ -90,6 +93,7 @@ func TestTokenStaysInTLS(t *testing.T) {
 	}
 }
 
+// TestSecretsInURL are not shown, whether the URL is one of a REST API or not.
 func TestSecretsInURL(t *testing.T) {
 	c, err := NewClient(Options{URL: "http://hunter2:hunter2@host:1/proxy?token=hunter2#hunter2"})
 	if err != nil || c.String() != "http://host:1/proxy" {
@@ -131,6 +135,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestNotJSON: something else than Flink answers.
 func TestNotJSON(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }))
 	defer server.Close()

@@ -179,10 +179,6 @@ func TestWithoutSplitGauges(t *testing.T) {
 	}
 }
 
-// TestOwnServer: a server of ours tells what operators wait for event time, and the true
-// names of topics.
-// TestOwnProcessingTime: a window of a server of ours that does not wait for event time is
-// none to look for a stall at.
 // TestLastReads: how far a partition that stands still is behind the foremost tells since
 // when it is silent.
 func TestLastReads(t *testing.T) {
@@ -230,7 +226,6 @@ func TestLastReadsWithoutGauges(t *testing.T) {
 	}
 }
 
-// TestLongRequests: a vertex with many subtasks is asked in pieces.
 func TestFind(t *testing.T) {
 	f := loadCluster(t, "quiet-2.3.0")
 	f.Answers["/jobs/overview"] = []byte(`{"jobs":[
@@ -257,11 +252,6 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestTokenStaysWithItsHost: a redirect elsewhere is not followed.
-// TestTokenStaysInTLS: a redirect to clear text is not followed.
-// TestSecretsInURL are not shown, whether the URL is one of a REST API or not.
-// TestOwnServerIsBusy: only a path that does not exist stands for a Flink cluster. Another
-// failure is told, and the server asked again.
 // TestImpossiblePlans are refused before memory is taken for what they say.
 func TestImpossiblePlans(t *testing.T) {
 	for _, test := range []struct{ plan, want string }{
@@ -334,7 +324,6 @@ func TestSuccessor(t *testing.T) {
 	}
 }
 
-// TestNotJSON: something else than Flink answers.
 func TestLookEndsWithItsContext(t *testing.T) {
 	f := loadCluster(t, "quiet-2.3.0")
 	c := f.serve(t, Options{})

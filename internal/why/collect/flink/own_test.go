@@ -11,6 +11,8 @@ import (
 	"github.com/lowwater/lowwater/internal/why"
 )
 
+// TestOwnServer: a server of ours tells what operators wait for event time, and the true
+// names of topics.
 func TestOwnServer(t *testing.T) {
 	f := loadCluster(t, "quiet-2.3.0")
 	job := f.job()
@@ -28,6 +30,8 @@ func TestOwnServer(t *testing.T) {
 	}
 }
 
+// TestOwnProcessingTime: a window of a server of ours that does not wait for event time is
+// none to look for a stall at.
 func TestOwnProcessingTime(t *testing.T) {
 	f := loadCluster(t, "quiet-2.3.0")
 	id := f.job()
@@ -43,6 +47,8 @@ func TestOwnProcessingTime(t *testing.T) {
 	}
 }
 
+// TestOwnServerIsBusy: only a path that does not exist stands for a Flink cluster. Another
+// failure is told, and the server asked again.
 func TestOwnServerIsBusy(t *testing.T) {
 	f := loadCluster(t, "quiet-2.3.0")
 	graph := "/lowwater/jobs/" + f.job() + "/graph"
