@@ -49,8 +49,9 @@ func RESTLogger(l *slog.Logger) RESTOption {
 type RESTServer struct{ server *rest.Server }
 
 // ServeREST starts a server on addr, host:port; "" is DefaultRESTAddr, and port 0 any free
-// one. An address that cannot be listened on is an error. One that can be reached from other machines is refused unless there is a token or TLS: whoever
-// reaches the server can see and cancel jobs.
+// one. An address that cannot be listened on is an error. One that can be reached from
+// other machines is refused unless there is a token or TLS: whoever reaches the server can
+// see and cancel jobs.
 func ServeREST(addr string, options ...RESTOption) (*RESTServer, error) {
 	server, err := listen(addr, options, nil)
 	if err != nil {

@@ -76,9 +76,9 @@ func (s *DataStream[T]) Process[R any](f ProcessFunction[T, R]) *DataStream[R] {
 // AssignTimestampsAndWatermarks gives the records new timestamps and makes
 // watermarks from them, behind the source: one generator per subtask. Watermarks and
 // idleness from upstream end here, except the final watermark (spec watermarks 7).
-// WithWatermarkAlignment and WithBrokerIdleness are build errors here. A strategy in the source itself is better where the source has several splits
-// per subtask: behind it, one split that lags or is read in bursts makes the others'
-// records late.
+// WithWatermarkAlignment and WithBrokerIdleness are build errors here. A strategy in the
+// source itself is better where the source has several splits per subtask: behind it, one
+// split that lags or is read in bursts makes the others' records late.
 func (s *DataStream[T]) AssignTimestampsAndWatermarks(strategy eventtime.WatermarkStrategy[T]) *DataStream[T] {
 	if err := strategy.Validate(); err != nil {
 		s.env.fail("AssignTimestampsAndWatermarks: %w", err)

@@ -24,6 +24,7 @@ const (
 	Zstd
 )
 
+// String returns the name of the constant.
 func (c Codec) String() string {
 	switch c {
 	case NoCompression:

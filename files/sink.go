@@ -106,6 +106,7 @@ func (s *Sink[T]) NewWriter(_ context.Context, rt connector.WriterRuntime) (conn
 	return newWriter(s, rt)
 }
 
+// String describes the sink: its directory and guarantee.
 func (s *Sink[T]) String() string {
 	return fmt.Sprintf("files sink: %s, %s", s.dir, s.cfg.guarantee)
 }

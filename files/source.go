@@ -90,6 +90,7 @@ func (s *Source[T]) NewReader(_ context.Context, rt connector.ReaderRuntime) (co
 	return newReader(s, rt), nil
 }
 
+// String describes the source: its pattern.
 func (s *Source[T]) String() string { return "files source: " + s.cfg.pattern }
 
 // SourceOption is a setting of a source.

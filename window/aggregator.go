@@ -9,9 +9,10 @@ package window
 // window are split into accumulators and merged: sessions merge, sliding and
 // cumulating windows share the accumulators of the slices of time that they have
 // in common, and windows for which a memory budget has no room go to disk in several
-// accumulators of a key, which are merged in the order of their records' arrival. So an overlapping window sees its records slice by slice, and within
-// a slice in the order of arrival. An aggregation that depends on the order of
-// arrival, such as "the last value", says so by ArrivalOrdered.
+// accumulators of a key, which are merged in the order of their records' arrival. So an
+// overlapping window sees its records slice by slice, and within a slice in the order
+// of arrival. An aggregation that depends on the order of arrival, such as "the last
+// value", says so by ArrivalOrdered.
 type Aggregator[T, A, R any] interface {
 	// New returns the accumulator of no records.
 	New() A

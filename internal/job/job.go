@@ -139,8 +139,8 @@ func (j *Job) prepare(ctx context.Context) (*run, error) {
 	return r, nil
 }
 
-// supervise waits for the run and goes on until the job ends, over all restarts. A job whose checkpoints are
-// another's by now is not restarted: the two would take them from each other.
+// supervise waits for the run and goes on until the job ends, over all restarts. A job whose
+// checkpoints are another's by now is not restarted: the two would take them from each other.
 func (j *Job) supervise(r *run) {
 	err := r.wait()
 	if err != nil && r.notOpened {
