@@ -3,6 +3,7 @@ package files_test
 import (
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -66,7 +67,7 @@ func TestJob(t *testing.T) {
 	var panics atomic.Int64
 	synctest.Test(t, func(t *testing.T) {
 		env := lowwater.NewEnvironment(lowwater.WithParallelism(2), lowwater.WithLogger(slog.New(slog.DiscardHandler)),
-			lowwater.WithCheckpoints("mem://files", 500*time.Millisecond),
+			lowwater.WithCheckpoints(fmt.Sprint("mem://files-", rand.Uint64()), 500*time.Millisecond),
 			lowwater.WithRestart(lowwater.FixedDelay{Attempts: 3, Delay: time.Second}))
 		strategy := eventtime.ForMonotonousTimestamps[rec]().WithTimestampAssigner(func(r rec, _ int64) int64 { return r.N * 1000 })
 		lowwater.FromSource(env, files.NewSource(in, files.JSONLines[rec]()), strategy, "in").

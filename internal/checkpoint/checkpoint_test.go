@@ -182,6 +182,10 @@ func openTest(t testing.TB, address string) *Store {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+		if rest, ok := strings.CutPrefix(address, "mem://"); ok { // which would be there when the test runs again
+			name, _, _ := strings.Cut(rest, "/")
+			memories.Delete(name)
+		}
 	})
 	return s
 }

@@ -371,7 +371,7 @@ func (d distant) remove(names ...string) error {
 func TestManySegmentsFarAway(t *testing.T) {
 	const segments = 200
 	synctest.Test(t, func(t *testing.T) {
-		s := openOn(t, distant{openMem(t.Name(), "")})
+		s := openOn(t, distant{openMem(fmt.Sprint(t.Name(), rand.Uint64()), "")})
 		timed := func(what string, limit time.Duration, f func() error) {
 			started := time.Now()
 			if err := f(); err != nil {
