@@ -32,7 +32,7 @@ lint: vet ## vet, and the style rules of internal/lint
 	go test ./internal/lint
 
 test: vet ## vet, and all tests that need nothing but Go, with the race detector (PKG=./...)
-	go test -race -tags $(TEST_TAGS) $(PKG)
+	go test -race -timeout 30m -tags $(TEST_TAGS) $(PKG)
 
 integration: ## the tests against a real Apache Kafka, object stores, and lowwater why on jobs of a real Flink; started and stopped here (KAFKA_PORT=19092)
 	test/integration/run.sh
