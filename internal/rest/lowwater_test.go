@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -96,6 +97,48 @@ func TestWhyOfEndedJobs(t *testing.T) {
 		if state == status.Failed && field(t, why, "findings", 0, "why", 0) != "the disk is full" {
 			t.Errorf("the failure is missing: %v", why)
 		}
+	}
+}
+
+// TestWhyOfFailingJobs: that a job has failed comes before what its event time does, with how
+// often and with what. Of one that does not run the numbers of its last attempt say nothing.
+func TestWhyOfFailingJobs(t *testing.T) {
+	now := time.Now()
+	for name, test := range map[string]struct {
+		state           status.State
+		since           time.Duration
+		restarts        int64
+		cause, severity string
+		answer          string
+	}{
+		"waits to run again": {status.Restarting, time.Second, 262, "job-not-running", "stall", `Job "count" is RESTARTING after 262 restarts: the disk is full`},
+		"first failure":      {status.Restarting, time.Second, 0, "job-not-running", "stall", `Job "count" is RESTARTING: the disk is full`},
+		"is failing":         {status.Failing, time.Second, 1, "job-not-running", "stall", `Job "count" is FAILING after 1 restart: the disk is full`},
+		"runs for a second":  {status.Running, time.Second, 262, "job-restarts", "stall", `Job "count" fails again and again: 262 restarts, 262 of them in the last 10 min. Last: the disk is full`},
+		"runs after one":     {status.Running, time.Second, 1, "job-restarts", "none", `Job "count" runs again since ` + now.Add(-time.Second).UTC().Format(time.TimeOnly) + ` UTC after 1 restart: the disk is full`},
+		"has calmed down":    {status.Running, 2 * time.Minute, 3, "job-restarts", "none", `Job "count" runs again since`},
+		"is cancelled":       {status.Cancelling, time.Second, 0, "job-not-running", "none", `Job "count" is CANCELLING since`},
+		"does not end": {status.Cancelling, time.Minute, 0, "job-not-running", "none",
+			`It waits for user code that does not return, of subtask 0 of "Source: orders", subtask 1 of "Source: orders", subtask 0 of "count" and 1 more: it has to end when its context does.`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := newFakeJob(test.state)
+			job.status.Life.Since[test.state] = now.Add(-test.since)
+			job.status.Restarts = test.restarts
+			job.failures = []status.Failure{{At: now, Err: errors.New("the disk is full\ngoroutine 7 [running]:"), Vertex: 1, Subtask: 1}}
+			base, ids := serveFake(t, job)
+			why := request(t, "GET", base+"/lowwater/jobs/"+ids[0]+"/why", "").body
+			answer := field(t, why, "findings", 0, "answer").(string)
+			if field(t, why, "cause") != test.cause || field(t, why, "severity") != test.severity || !strings.Contains(answer, test.answer) || strings.Contains(answer, "goroutine") {
+				t.Errorf("%v", why)
+			}
+			if at := field(t, why, "findings", 0, "why", 0).(string); !strings.HasSuffix(at, ` UTC, in subtask 1 of "count".`) {
+				t.Errorf("place of the failure: %q", at)
+			}
+			if n := field(t, why, "findings", 0, "numbers", "restarts"); n != float64(test.restarts) {
+				t.Errorf("%v restarts", n)
+			}
+		})
 	}
 }
 

@@ -42,6 +42,10 @@ const (
 	NotEnoughEvidence Code = "not-enough-evidence"
 	// JobEnded: the job has no event time any more that could stand still.
 	JobEnded Code = "job-ended"
+	// JobNotRunning: it has failed and is to run again, or is to end.
+	JobNotRunning Code = "job-not-running"
+	// JobRestarts: it runs, and has failed before.
+	JobRestarts Code = "job-restarts"
 	// None: nothing holds event time back.
 	None Code = "none"
 )

@@ -96,6 +96,8 @@ var registry = []Entry{
 		"event times by split", []FixCode{SeparateBackfill, AlignSources}, nil},
 	{WindowNotDue, "The first window is not over: nothing is wrong.", "the description of the job", []FixCode{Wait, EarlyResults}, nil},
 	{NotEnoughEvidence, "Something is wrong, or may be, and what was seen does not tell what.", "see what the report could not see", nil, nil},
+	{JobNotRunning, "The job does not run: it has failed and waits to be started again, or it is cancelled and waits for user code.", "", nil, nil},
+	{JobRestarts, "The job runs and has failed before: again and again (`stall`), or lately (`none`).", "", nil, nil},
 	{JobEnded, "The job has ended: how, when, and with which failure.", "", nil, nil},
 	{None, "Nothing holds event time back.", "", nil, nil},
 }

@@ -145,8 +145,8 @@ func (d *diagnosis) stalledSince(r *Reading) (since time.Time) {
 	return since
 }
 
-// Diagnose returns why nothing comes out of the job, or that it has ended; ok is false if its
-// graph is not known.
+// Diagnose returns why nothing comes out of the job, or that it does not run or has failed;
+// ok is false if that is not so and its graph is not known.
 func (o *Observed) Diagnose() (report why.Report, ok bool) {
 	r := o.Read()
 	if r.Status.Life.State.Ended() {
@@ -154,10 +154,20 @@ func (o *Observed) Diagnose() (report why.Report, ok bool) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.diagnosis == nil {
+	outage, again, failed := o.outage(r)
+	if halted(r.Status.Life.State) {
+		return outage.Report(r.At), true
+	}
+	d := &why.Diagnosis{Job: r.Status.Name, AtMillis: r.At.UnixMilli()}
+	if o.diagnosis != nil {
+		d = why.Diagnose(o.diagnosis.evidence(r))
+	} else if !failed {
 		return why.Report{}, false
 	}
-	return why.Diagnose(o.diagnosis.evidence(r)).Report(), true
+	if failed {
+		outage.AddTo(d, again)
+	}
+	return d.Report(), true
 }
 
 // ended is the report of a job that has ended.
@@ -196,10 +206,10 @@ type Place struct {
 	Vertex, Subtask, Operator int
 }
 
-// Holder returns what pins the event time of the job, or nil if nothing does: the job has
-// ended, its event time has, or nothing in it waits for event time.
+// Holder returns what pins the event time of the job, or nil if nothing does: the job does
+// not run, its event time has ended, or nothing in it waits for event time.
 func (o *Observed) Holder(r *Reading) *Holder {
-	if r.Status.Life.State.Ended() {
+	if s := r.Status.Life.State; s.Ended() || halted(s) {
 		return nil
 	}
 	o.mu.Lock()

@@ -132,6 +132,7 @@ type Observed struct {
 	history *history
 	// diagnosis is nil if the job's graph is not known.
 	diagnosis *diagnosis
+	restarts  restarts
 }
 
 // sample is a job's numbers at one moment.
@@ -160,6 +161,7 @@ func (o *Observed) sample() {
 	o.latest = nil
 	o.history.record(s.at, o.Plan(), &s.job)
 	o.diagnosis.add(s)
+	o.restarts.add(s.at, s.job.Restarts)
 }
 
 // Read returns the job's numbers as of now, or of the last fraction of a second.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/lowwater/lowwater/internal/why"
 )
 
 // ErrNoJob is the error of looking for a job that the cluster does not run, or does not know,
@@ -25,11 +27,24 @@ func (c *Client) notRunning(ctx context.Context, j Job) error {
 	if j.State == "" {
 		return fmt.Errorf("job %q: the answer does not say in what state it is: is this Flink's REST API?", j.Name)
 	}
+	if text := c.ownNotRunning(ctx, j); text != "" {
+		return &notRunning{text}
+	}
 	since := ""
 	if j.EndMillis > 0 {
 		since = time.UnixMilli(j.EndMillis).UTC().Format(" since 2006-01-02 15:04:05 UTC")
 	}
 	return &notRunning{fmt.Sprintf("job %q is %s%s%s", j.Name, j.State, since, c.failure(ctx, j.ID))}
+}
+
+// ownNotRunning is what a server of ours says of a job that does not run, such as how often it
+// was started again; empty on a Flink cluster.
+func (c *Client) ownNotRunning(ctx context.Context, j Job) string {
+	var report why.Report
+	if err := c.get(ctx, "/lowwater/jobs/"+j.ID+"/why", "", &report); err != nil || report.Cause != why.JobNotRunning || len(report.Findings) == 0 {
+		return ""
+	}
+	return report.Findings[0].Answer
 }
 
 // Job is a job as the cluster lists it.
@@ -43,6 +58,11 @@ type Job struct {
 
 // Running reports whether there is something to look at.
 func (j Job) Running() bool { return j.State == "RUNNING" }
+
+// Ended reports whether the job will not run again.
+func (j Job) Ended() bool {
+	return j.State == "FINISHED" || j.State == "CANCELED" || j.State == "FAILED"
+}
 
 // Jobs lists the jobs that the cluster knows of, ended ones included.
 func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
@@ -60,7 +80,7 @@ func (c *Client) Find(ctx context.Context, idOrName string) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
-	var running, found, ended []Job
+	var running, found, ended, halted []Job
 	for _, j := range all {
 		match := idOrName == "" || j.Name == idOrName || j.ID == idOrName || len(idOrName) >= 4 && strings.HasPrefix(j.ID, idOrName)
 		switch {
@@ -69,8 +89,11 @@ func (c *Client) Find(ctx context.Context, idOrName string) (Job, error) {
 		case match && idOrName != "":
 			ended = append(ended, j)
 		}
-		if j.Running() {
+		switch {
+		case j.Running():
 			running = append(running, j)
+		case !j.Ended():
+			halted = append(halted, j)
 		}
 	}
 	switch {
@@ -80,6 +103,8 @@ func (c *Client) Find(ctx context.Context, idOrName string) (Job, error) {
 		return Job{}, fmt.Errorf("%d jobs run; say which: %s", len(found), listJobs(found))
 	case len(ended) > 0:
 		return Job{}, c.notRunning(ctx, ended[len(ended)-1])
+	case len(running) == 0 && len(halted) > 0:
+		return Job{}, c.notRunning(ctx, halted[len(halted)-1])
 	case len(running) == 0:
 		return Job{}, fmt.Errorf("%w runs", ErrNoJob)
 	default:

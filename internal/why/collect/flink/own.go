@@ -12,13 +12,13 @@ import (
 
 // Report returns the diagnosis that the server of a job of ours makes: it has looked since
 // the start of the job, and knows the strategies. It is nil where there is none, such as on
-// a Flink cluster. Of a job that has ended there is no diagnosis: that is an ErrNoJob.
+// a Flink cluster. Of a job that does not run there is no diagnosis: that is an ErrNoJob.
 func (c *Collector) Report(ctx context.Context) (*why.Report, error) {
 	var report why.Report
 	if found, err := c.ask(ctx, "why", &report); err != nil || !found || len(report.Findings) == 0 {
 		return nil, err
 	}
-	if report.Cause == why.JobEnded {
+	if report.Cause == why.JobEnded || report.Cause == why.JobNotRunning {
 		return nil, &notRunning{report.Findings[0].Answer}
 	}
 	return &report, nil

@@ -2,6 +2,7 @@ package flink
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -94,5 +95,22 @@ func TestOwnServerIsNotWaitedFor(t *testing.T) {
 	}
 	if e := col.Evidence(); e.Engine.Name != why.Lowwater || len(e.History) != 1 || len(e.History[0].Splits) == 0 {
 		t.Errorf("evidence of %q, history %+v", e.Engine.Name, e.History)
+	}
+}
+
+// TestFindOfAHaltedJob: a server of ours says how often a job was started again, and with what
+// it failed last, also where the job is the only one and was not named.
+func TestFindOfAHaltedJob(t *testing.T) {
+	f := loadCluster(t, "quiet-2.3.0")
+	f.Answers["/jobs/overview"] = []byte(`{"jobs":[{"jid":"aaaa","name":"loop","state":"RESTARTING"},{"jid":"bbbb","name":"old","state":"FINISHED"}]}`)
+	f.Answers["/jobs/aaaa/exceptions"] = []byte(`{"exceptionHistory":{"entries":[{"stacktrace":"boom"}]}}`)
+	c := f.serve(t, Options{})
+	for _, want := range []string{`job "loop" is RESTARTING: boom`, `Job "loop" is RESTARTING after 262 restarts: boom`} {
+		for _, name := range []string{"", "loop"} {
+			if _, err := c.Find(t.Context(), name); err == nil || err.Error() != want || !errors.Is(err, ErrNoJob) {
+				t.Errorf("%q: error %v, want %q", name, err, want)
+			}
+		}
+		f.Answers["/lowwater/jobs/aaaa/why"] = []byte(`{"cause":"job-not-running","findings":[{"code":"job-not-running","answer":"Job \"loop\" is RESTARTING after 262 restarts: boom"}]}`)
 	}
 }
