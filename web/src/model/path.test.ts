@@ -153,6 +153,17 @@ describe("answer", () => {
       "Watermarks move. No input is behind the others. 1 split is idle and not waited for.",
     );
   });
+  test("is of the failures of a job first, and agrees with its state", () => {
+    const halted = why(finding("job-not-running", "stall", "Job “j” is RESTARTING after 3 restarts: boom"));
+    const again = why(finding("job-restarts", "stall", "Job “j” fails again and again."));
+    expect(answer(graph({ state: "RESTARTING", holder: null, restarts: 3 }), halted, others)).toEqual({ tone: "failed", text: halted.findings[0]!.answer });
+    expect(answer(graph({ state: "RUNNING", restarts: 3 }), again, others)).toEqual({ tone: "failed", text: "Job “j” fails again and again." });
+    expect(answer(graph({ state: "RESTARTING", restarts: 3 }), well, others)).toEqual({ tone: "failed", text: "The job is RESTARTING, after 3 restarts." });
+    expect(answer(graph({ state: "FAILING" }), undefined, others)).toEqual({ tone: "failed", text: "The job is FAILING." });
+    expect(answer(graph({ state: "RUNNING", restarts: 1 }), halted, others)).toEqual({ tone: "failed", text: "The job runs again, after 1 restart." });
+    const cancelling = why(finding("job-not-running", "none", "It waits for user code."));
+    expect(answer(graph({ state: "CANCELLING" }), cancelling, others)).toEqual({ tone: "calm", text: "It waits for user code." });
+  });
   test("says how a job ended, whatever held it then", () => {
     expect(answer(graph({ state: "FAILED" }), ill, []).tone).toBe("failed");
     expect(answer(graph({ state: "CANCELED" }), undefined, [])).toEqual({ tone: "ended", text: "The job was cancelled." });

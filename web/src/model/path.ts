@@ -162,7 +162,7 @@ export interface Answer {
   text: string;
 }
 
-/** answer is the sentence on top of a job: what holds its watermark, or that nothing does. */
+/** answer is the sentence on top of a job: that it fails, else what holds its watermark, or that nothing does. */
 export function answer(graph: Graph, why: Why | undefined, splits: Split[]): Answer {
   switch (graph.state) {
     case "FINISHED":
@@ -172,7 +172,18 @@ export function answer(graph: Graph, why: Why | undefined, splits: Split[]): Ans
       return { tone: "failed", text: "The job has failed. The exception says why." };
   }
   const found = why?.findings[0];
-  if (found && !healthy(why)) {
+  if (["RESTARTING", "FAILING", "CANCELLING"].includes(graph.state) !== (found?.code === "job-not-running")) {
+    // The diagnosis is asked for less often than the state, so they may be of different moments.
+    const again = graph.restarts > 0 ? `, after ${plural(graph.restarts, "restart")}` : "";
+    if (graph.state !== "RUNNING") {
+      return { tone: graph.state === "CANCELLING" ? "calm" : "failed", text: `The job is ${graph.state}${again}.` };
+    }
+    return { tone: "failed", text: `The job runs again${again}.` };
+  }
+  if (found && ["job-not-running", "job-restarts"].includes(found.code)) {
+    return { tone: healthy(why!) ? "calm" : "failed", text: found.answer };
+  }
+  if (found && !healthy(why!)) {
     return { tone: "held", text: found.answer };
   }
   const path = heldPath(graph, why, splits);

@@ -133,7 +133,7 @@ function AnswerLine(props: { view: JobView }) {
       <p aria-live="polite" aria-atomic="true">
         {said.text}
       </p>
-      {why && !healthy(why) && !finalState(graph.state) && <a href={jobHref(jid, "why")}>Why, and what to do</a>}
+      {said.tone === "held" && why && !healthy(why) && <a href={jobHref(jid, "why")}>Why, and what to do</a>}
       {said.tone === "failed" && <a href={jobHref(jid, "exceptions")}>Exceptions</a>}
     </div>
   );
