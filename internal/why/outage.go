@@ -44,13 +44,20 @@ func (o *Outage) Report(now time.Time) Report {
 	return d.Report()
 }
 
+// freshMillis is how long a restart is more to the point than that nothing holds event time back.
+const freshMillis = 60_000
+
 // AddTo puts into the diagnosis of a job that runs again that it has failed: first if it does
-// so again and again, last if that may have been all.
+// so again and again, or has just done so and nothing else is wrong; else last.
 func (o *Outage) AddTo(d *Diagnosis, again bool) {
 	if !again {
 		f := o.finding(JobRestarts, Fine)
 		f.Answer = fmt.Sprintf("Job %s runs again since %s%s: %s", quoted(o.Job), clock(o.Since.UnixMilli()), o.after(), o.failure())
-		d.Findings = append(d.Findings, f)
+		at := len(d.Findings)
+		if at > 0 && d.Answer().Code == None && d.AtMillis-o.Since.UnixMilli() < freshMillis {
+			at = 0
+		}
+		d.Findings = slices.Insert(d.Findings, at, f)
 		return
 	}
 	f := o.finding(JobRestarts, Stall)

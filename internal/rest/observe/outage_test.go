@@ -72,17 +72,21 @@ func TestOftenRestarted(t *testing.T) {
 // TestFailuresComeFirst: a job that fails again and again is not well, whatever its event time
 // says; one that has failed once is told of behind that.
 func TestFailuresComeFirst(t *testing.T) {
-	out := why.Outage{Job: "j", State: "RUNNING", Restarts: 5, Recent: 5, Span: recently, Failure: "boom"}
+	at := time.UnixMilli(1_800_000_000_000)
+	out := why.Outage{Job: "j", State: "RUNNING", Since: at, Restarts: 5, Recent: 5, Span: recently, Failure: "boom"}
 	for _, test := range []struct {
 		again bool
+		ran   time.Duration
 		found why.Code
 		want  []why.Code
 	}{
-		{true, why.None, []why.Code{why.JobRestarts}},
-		{true, why.QuietPartition, []why.Code{why.JobRestarts, why.QuietPartition}},
-		{false, why.None, []why.Code{why.None, why.JobRestarts}},
+		{true, time.Second, why.None, []why.Code{why.JobRestarts}},
+		{true, time.Second, why.QuietPartition, []why.Code{why.JobRestarts, why.QuietPartition}},
+		{false, time.Second, why.None, []why.Code{why.JobRestarts, why.None}},
+		{false, time.Second, why.QuietPartition, []why.Code{why.QuietPartition, why.JobRestarts}},
+		{false, time.Minute, why.None, []why.Code{why.None, why.JobRestarts}},
 	} {
-		d := &why.Diagnosis{Findings: []why.Finding{{Code: test.found}}}
+		d := &why.Diagnosis{AtMillis: at.Add(test.ran).UnixMilli(), Findings: []why.Finding{{Code: test.found}}}
 		out.AddTo(d, test.again)
 		var got []why.Code
 		for i := range d.Findings {
