@@ -120,6 +120,14 @@ describe("pages", () => {
     await page.getByText("index out of range [3] with length 3").first().waitFor();
   });
 
+  test("of a failed job nothing is active, and no time runs on", async (t) => {
+    const page = await open(t, browser, `${mock.url}/#/jobs/${failedJob}`, { mayFail: [failedJob] });
+    await page.locator(".lines button").first().waitFor();
+    assert.deepEqual(new Set(await page.locator("td .pill").allInnerTexts()), new Set(["not read"]));
+    assert.match(await page.locator(".splitnode").first().innerText(), /not read/);
+    assert.doesNotMatch(await page.locator("main").innerText(), /flat for|active|silent/);
+  });
+
   test("cancel asks first", async (t) => {
     const page = await open(t, browser, job);
     await page.getByRole("button", { name: "Cancel…" }).click();

@@ -132,7 +132,8 @@ function api(path, query, s, options) {
     "/jobs/overview": { jobs: [job, failed] },
     [`${own}/graph`]: s.graph,
     [`/lowwater/jobs/${failedJob}/graph`]: { ...s.graph, jid: failedJob, name: "sessions", state: "FAILED", holder: null },
-    [`/lowwater/jobs/${failedJob}/splits`]: { now: s.now, splits: [] },
+    [`/lowwater/jobs/${failedJob}/splits`]: s.splits,
+    [`/lowwater/jobs/${failedJob}/history`]: s.history(Number(query.get("since") ?? 0)),
     [`/jobs/${failedJob}/exceptions`]: {
       exceptionHistory: {
         truncated: false,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { History, HistorySeries } from "../api/types";
-import { align, drawable, flatSince, historyMillis, merge, newest } from "./history";
+import { align, drawable, flatMillis, flatSince, historyMillis, merge, newest } from "./history";
 
 const series = (name: string, points: HistorySeries["points"]): HistorySeries => ({ kind: "split", vertex: "v", subtask: 0, split: name, name, points });
 const history = (now: number, ...s: HistorySeries[]): History => ({ intervalMs: 5000, now, series: s });
@@ -29,6 +29,11 @@ test("align brings series on one axis: null is a gap, undefined is not", () => {
 
 test("drawable leaves out what is no time", () => {
   expect([drawable(5), drawable(null), drawable("end"), drawable(9.2e18)]).toEqual([5, null, null, null]);
+});
+
+test("flatMillis is for how long a line has been flat", () => {
+  const points: HistorySeries["points"] = [[1000, 4], [2000, 5], [9000, 5]];
+  expect([flatMillis(points, 9000), flatMillis(points, 6000), flatMillis([], 9000)]).toEqual([7000, 0, 0]);
 });
 
 test.each([

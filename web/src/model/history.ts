@@ -57,6 +57,15 @@ export function align(series: HistorySeries[]): [number[], ...(number | null | u
   return [walls, ...columns];
 }
 
+/** A watermark that has stood for less is not called flat. */
+const leastFlatMillis = 5000;
+
+/** flatMillis is for how long a series has been flat, 0 if it is not. */
+export function flatMillis(points: HistorySeries["points"], now: number): number {
+  const flat = now - (flatSince(points) ?? now);
+  return flat >= leastFlatMillis ? flat : 0;
+}
+
 /** flatSince returns since when a series has had its last watermark, or null if it has none. */
 export function flatSince(points: HistorySeries["points"]): number | null {
   const last = points.at(-1);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Finding, Graph, Holder, Split, Vertex, Why } from "../api/types";
-import { answer, compareWatermarks, heldPath, inOrder, pathText, splitName, splitStatus, upstreamFirst } from "./path";
+import { answer, compareWatermarks, heldPath, inOrder, over, pathText, silent, splitName, splitStatus, upstreamFirst } from "./path";
 
 const now = 1_000_000_000;
 
@@ -125,6 +125,15 @@ test.each([
   [{ state: "finished" }, "finished"],
 ] as [Partial<Split>, string][])("splitStatus of %j is %s", (more, want) => expect(splitStatus(split(more), now)).toBe(want));
 
+test("of a job of which nothing runs no split is active", () => {
+  expect([splitStatus(split(), now, true), splitStatus(split({ state: "idle" }), now, true), splitStatus(split({ state: "finished" }), now, true)]).toEqual(["not read", "not read", "finished"]);
+  expect(["RUNNING", "CANCELLING", "RESTARTING", "FAILED", "FINISHED"].map(over)).toEqual([false, false, true, true, true]);
+});
+
+test("a split that has records is not silent, though its watermark stands", () => {
+  expect([silent(split(), now), silent(split({ lastRecordAt: now - 500 }), now), silent(split({ lastRecordAt: null }), now), silent(split({ state: "idle" }), now)]).toEqual([true, false, false, false]);
+});
+
 test("splitName falls back to the id", () => {
   expect(splitName(split())).toBe("orders-2");
   expect(splitName({ id: "shard 4", topic: "", partition: -1 })).toBe("shard 4");
@@ -141,17 +150,23 @@ describe("answer", () => {
     expect(answer(waiting(), undefined, others)).toEqual(held);
     expect(answer(waiting(), undefined, [others[1]!])).toEqual({ tone: "held", text: "“join” waits for orders-2: its watermark has stood still for 6 min." });
     expect(answer(waiting({ sinceMs: now - 900 }), undefined, others)).toEqual({ tone: "calm", text: "Watermarks move. The smallest is that of orders-2." });
-    expect(answer(waiting(), undefined, [split()])).toEqual({ tone: "calm", text: "Watermarks move. No input is behind the others." });
+    expect(answer(waiting({ sinceMs: now - 900 }), undefined, [split()])).toEqual({ tone: "calm", text: "Watermarks move. No input is behind the others." });
+    expect(answer(waiting(), well, [split()])).toEqual({ tone: "calm", text: "Event time has stood still for 6 min. No input is behind the others." });
+    expect(answer(waiting({ sinceMs: null }), well, [split()]).text).toBe("No input is behind the others.");
+    expect(answer(waiting({ sinceMs: null }), well, others).text).toBe("The smallest watermark is that of orders-2.");
     expect(answer(waiting({ sinceMs: now - 12_000 }), well, others)).toEqual({ tone: "calm", text: held.text });
     expect(answer(waiting({ watermark: null }), undefined, []).text).toBe("No input has a watermark yet.");
     expect(answer(waiting({ watermark: null }), undefined, others).text).toBe("“join” waits for orders-2, which has no watermark yet.");
     expect(answer(waiting({ split: null, sinceMs: now - 34_000 }), undefined, others).text).toBe(
       "“join” waits for subtask 2 of ORDERS: its watermark has stood still for over 30 s.",
     );
-    expect(answer(graph({ holder: null }), undefined, []).tone).toBe("calm");
-    expect(answer(graph({ holder: null }), undefined, [split({ state: "idle" }), split()]).text).toBe(
+    expect(answer(waiting({ sinceMs: now - 900 }), undefined, [split({ state: "idle" }), split()]).text).toBe(
       "Watermarks move. No input is behind the others. 1 split is idle and not waited for.",
     );
+  });
+  test("claims nothing of watermarks where nobody is known to wait for them", () => {
+    expect(answer(graph({ holder: null }), undefined, [])).toEqual({ tone: "calm", text: "Nothing is known to wait for event time." });
+    expect(answer(graph({ holder: null }), why(finding("none", "none", "No operator of the job waits for event time.")), others).text).toBe("No operator of the job waits for event time.");
   });
   test("is of the failures of a job first, and agrees with its state", () => {
     const halted = why(finding("job-not-running", "stall", "Job “j” is RESTARTING after 3 restarts: boom"));

@@ -58,6 +58,11 @@ export function finalState(state: string): boolean {
   return ["FINISHED", "CANCELED", "FAILED"].includes(state);
 }
 
+/** over reports whether what is known of splits and watermarks is of an attempt that has ended: nothing is read, and times do not run on. */
+export function over(state: string): boolean {
+  return finalState(state) || state === "RESTARTING";
+}
+
 /** heldPath returns what the graph highlights, or null if no input is behind the others. */
 export function heldPath(graph: Graph, why: Why | undefined, splits: Split[]): HeldPath | null {
   const holder = graph.holder;
@@ -131,8 +136,11 @@ export function upstreamFirst(vertices: Vertex[]): Vertex[] {
   return order;
 }
 
-/** splitStatus is what a split's node says under its name. */
-export function splitStatus(s: Split, now: number): string {
+/** splitStatus is what a split's node says under its name; ended is for a job of which nothing runs. */
+export function splitStatus(s: Split, now: number, ended = false): string {
+  if (ended && s.state !== "finished") {
+    return "not read";
+  }
   switch (s.state) {
     case "finished":
       return "finished";
@@ -144,10 +152,14 @@ export function splitStatus(s: Split, now: number): string {
       if (s.lastRecordAt === null || s.lastRecordAt <= 0) {
         return "no record yet";
       }
-      const silence = now - s.lastRecordAt;
-      return silence >= 3000 ? `silent ${roughly(silence)}` : "active";
+      return silent(s, now) ? `silent ${roughly(now - s.lastRecordAt)}` : "active";
     }
   }
+}
+
+/** silent reports whether an active split has had no record for some seconds. */
+export function silent(s: Split, now: number): boolean {
+  return s.state === "active" && s.lastRecordAt !== null && s.lastRecordAt > 0 && now - s.lastRecordAt >= 3000;
 }
 
 /** inOrder sorts splits by source, topic and partition, so that they keep their places. */
@@ -193,12 +205,18 @@ export function answer(graph: Graph, why: Why | undefined, splits: Split[]): Ans
   if (path) {
     return { tone: path.stuck ? "held" : "calm", text: holderText(graph, path, splits) };
   }
-  if (graph.holder?.watermark === null) {
+  const { holder } = graph;
+  if (holder?.watermark === null) {
     return { tone: "calm", text: "No input has a watermark yet." };
   }
   const idle = splits.filter((s) => s.state === "idle").length;
   const excused = idle === 0 ? "" : ` ${plural(idle, "split is", "splits are")} idle and not waited for.`;
-  return { tone: "calm", text: `Watermarks move. No input is behind the others.${excused}` };
+  if (!holder) {
+    return { tone: "calm", text: `${found?.answer ?? "Nothing is known to wait for event time."}${excused}` };
+  }
+  const still = stood(holder, graph.now);
+  const moves = still === null ? "" : still < stuckMillis ? "Watermarks move. " : `Event time has stood still for ${steady(still)}. `;
+  return { tone: "calm", text: `${moves}No input is behind the others.${excused}` };
 }
 
 /** holderText says who waits for whom. It changes seldom, because it is read aloud when it does. */
@@ -214,7 +232,10 @@ function holderText(graph: Graph, path: HeldPath, splits: Split[]): string {
   if (holder.watermark === null) {
     return `“${waits.operator}” waits for ${name}, which has no watermark yet.`;
   }
-  if (!path.stuck && (path.stoodMillis ?? 0) < stuckMillis) {
+  if (!path.stuck && path.stoodMillis === null) {
+    return `The smallest watermark is that of ${name}.`;
+  }
+  if (!path.stuck && path.stoodMillis! < stuckMillis) {
     return `Watermarks move. The smallest is that of ${name}.`;
   }
   const silence = split?.state === "active" && split.lastRecordAt ? graph.now - split.lastRecordAt : 0;

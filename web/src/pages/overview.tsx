@@ -2,6 +2,7 @@
 
 import { GraphView } from "../ui/graph";
 import { Panel } from "../ui/parts";
+import { over } from "../model/path";
 import { SplitTable } from "../ui/splittable";
 import { StateTable } from "../ui/statetable";
 import { SubtaskTable } from "../ui/subtasktable";
@@ -27,7 +28,7 @@ export function OverviewPage(view: JobView) {
       <WatermarkPanel view={view} height={240} />
       {splits.splits.length > 0 && (
         <Panel title="Splits" aside={splits.splits.length > maxSplits && <a href={jobHref(jid, "splits")}>All {splits.splits.length}</a>}>
-          <SplitTable splits={splits} path={path} most={maxSplits} />
+          <SplitTable splits={splits} path={path} ended={over(graph.state)} most={maxSplits} />
         </Panel>
       )}
     </>

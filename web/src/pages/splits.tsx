@@ -1,7 +1,7 @@
 // All splits of all sources.
 
 import { useState } from "preact/hooks";
-import { splitName } from "../model/path";
+import { over, splitName } from "../model/path";
 import { Panel } from "../ui/parts";
 import { SplitTable } from "../ui/splittable";
 import type { JobView } from "./job";
@@ -23,7 +23,7 @@ export function SplitsPage(view: JobView) {
         )
       }
     >
-      <SplitTable splits={{ ...view.splits, splits: shown }} path={view.path} most={maxRows} />
+      <SplitTable splits={{ ...view.splits, splits: shown }} path={view.path} ended={over(view.graph.state)} most={maxRows} />
       {shown.length > maxRows && (
         <p class="note">
           {maxRows} of {shown.length} splits, those furthest behind. The filter finds the others.

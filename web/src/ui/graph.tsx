@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { KeyedState, Split, Vertex } from "../api/types";
 import { brief, bytes, bytesOf, clock, count, duration, rate, share } from "../model/format";
 import { outline, place, shape, type Direction, type GraphNode, type Placed, type Point } from "../model/layout";
-import { compareWatermarks, finalState, pathText, splitKey, splitName, splitStatus, type HeldPath } from "../model/path";
+import { compareWatermarks, finalState, over, pathText, splitKey, splitName, splitStatus, type HeldPath } from "../model/path";
 import type { JobView } from "../pages/job";
 import { jobHref, vertexHref } from "../router";
 import { lagText, Panel, SplitName, TimeBar } from "./parts";
@@ -148,6 +148,9 @@ function splitsOf(view: JobView, vertex: string): Split[] {
 
 /** moreStatus says how the splits without a node of their own are. */
 function moreStatus(view: JobView, vertex: string): string {
+  if (over(view.graph.state)) {
+    return "not read";
+  }
   const others = splitsOf(view, vertex).filter((s) => splitKey(s) !== view.path?.split);
   const states = Object.groupBy(others, (s) => s.state);
   return Object.entries(states)
@@ -158,7 +161,7 @@ function moreStatus(view: JobView, vertex: string): string {
 function SplitNode(props: { split: Split; view: JobView }) {
   const { split, view } = props;
   const holds = splitKey(split) === view.path?.split;
-  const said = splitStatus(split, view.splits.now);
+  const said = splitStatus(split, view.splits.now, over(view.graph.state));
   return (
     <a
       class={`splitnode ${split.state} ${holds ? (view.path?.stuck ? "stuck" : "lit") : ""}`}

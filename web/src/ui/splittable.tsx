@@ -1,6 +1,6 @@
 import type { Split, Splits } from "../api/types";
 import { clock, count, duration, iso } from "../model/format";
-import { compareWatermarks, splitKey, type HeldPath } from "../model/path";
+import { compareWatermarks, silent, splitKey, type HeldPath } from "../model/path";
 import { Mark, Pill, SplitName, Table, When } from "./parts";
 
 const tones: Record<Split["state"], string> = { active: "ok", idle: "calm", paused: "held", finished: "calm" };
@@ -8,8 +8,8 @@ const tones: Record<Split["state"], string> = { active: "ok", idle: "calm", paus
 /** More rows than these are sorted by watermark; fewer keep their places, so that the eye finds them. */
 const fewRows = 12;
 
-/** SplitTable lists splits, one that holds the others up first. */
-export function SplitTable(props: { splits: Splits; path: HeldPath | null; most?: number }) {
+/** SplitTable lists splits, one that holds the others up first; ended is for a job of which nothing runs. */
+export function SplitTable(props: { splits: Splits; path: HeldPath | null; ended: boolean; most?: number }) {
   const { now } = props.splits;
   const holds = (s: Split): boolean => splitKey(s) === props.path?.split;
   const stuck = (s: Split): boolean => holds(s) && props.path!.stuck;
@@ -38,11 +38,11 @@ export function SplitTable(props: { splits: Splits; path: HeldPath | null; most?
         },
         {
           head: "State",
-          cell: (s) => (
+          cell: (s) => props.ended && s.state !== "finished" ? <Pill tone="calm">not read</Pill> : (
             <>
               <Pill tone={tones[s.state]}>{s.state}</Pill>
               {s.state === "idle" && s.idleBy && <span class="faint"> by {s.idleBy}</span>}
-              {s.state === "active" && holds(s) && props.path?.stuck ? (
+              {stuck(s) && silent(s, now) ? (
                 <span class="held-text"> but silent</span>
               ) : (
                 s.sinceMs && <span class="faint"> for {duration(Math.max(now - s.sinceMs, 0))}</span>

@@ -4,8 +4,8 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useResource } from "../api/live";
 import type { History } from "../api/types";
 import { clock, duration, roughly } from "../model/format";
-import { drawable, flatSince, historyMillis, merge, newest, seriesKey } from "../model/history";
-import type { HeldPath } from "../model/path";
+import { drawable, flatMillis, historyMillis, merge, newest, seriesKey } from "../model/history";
+import { over, type HeldPath } from "../model/path";
 import type { JobView } from "../pages/job";
 import { Chart, type Line, type Note } from "./chart";
 import { Empty, Panel } from "./parts";
@@ -35,6 +35,7 @@ export function WatermarkPanel(props: { view: JobView; height: number }) {
     ["all", "All"],
   ];
   const now = history?.now ?? view.graph.now;
+  const ended = over(view.graph.state);
   return (
     <Panel
       title="Watermarks against the wall clock"
@@ -57,7 +58,7 @@ export function WatermarkPanel(props: { view: JobView; height: number }) {
         (history || !error) && <Empty>{history ? "No watermark in the last hour." : "Loading…"}</Empty>
       ) : (
         <>
-          <Chart lines={drawn} isolated={isolated} now={now} height={props.height} onCursor={setCursor} label={summary(drawn, now)} note={noteOf(drawn[0]!, now)} />
+          <Chart lines={drawn} isolated={isolated} now={now} height={props.height} onCursor={setCursor} label={summary(drawn, now, ended)} note={ended ? null : noteOf(drawn[0]!, now)} />
           <ul class="lines" aria-label="Lines; press one to see it alone">
             {drawn.map((line) => (
               <li key={line.key}>
@@ -68,7 +69,7 @@ export function WatermarkPanel(props: { view: JobView; height: number }) {
                   onClick={() => setPressed(isolated === line.key ? null : line.key)}
                 >
                   <span class={`swatch ${line.color}`} aria-hidden="true" />
-                  {line.name} <LineValue line={line} cursor={cursor} now={now} />
+                  {line.name} <LineValue line={line} cursor={cursor} now={now} ended={ended} />
                 </button>
               </li>
             ))}
@@ -87,7 +88,7 @@ export function WatermarkPanel(props: { view: JobView; height: number }) {
   );
 }
 
-function LineValue(props: { line: Line; cursor: number | null; now: number }) {
+function LineValue(props: { line: Line; cursor: number | null; now: number; ended: boolean }) {
   const { points } = props.line;
   if (props.cursor !== null) {
     const at = points.findLast(([wall]) => wall <= props.cursor!)?.[1] ?? null;
@@ -97,18 +98,21 @@ function LineValue(props: { line: Line; cursor: number | null; now: number }) {
   if (typeof last !== "number") {
     return <span class="faint">{last ?? "none yet"}</span>;
   }
-  const flat = props.now - (flatSince(points) ?? props.now);
-  return <span class="faint">{flat >= 5000 ? `flat for ${roughly(flat)}` : `${duration(props.now - last)} behind`}</span>;
+  if (props.ended) {
+    return <span class="faint">{clock(last, props.now)}</span>;
+  }
+  const flat = flatMillis(points, props.now);
+  return <span class="faint">{flat > 0 ? `flat for ${roughly(flat)}` : `${duration(props.now - last)} behind`}</span>;
 }
 
 /** noteOf is what the chart writes at the line that holds, once it is flat. */
 function noteOf(line: Line, now: number): Note | null {
-  const since = line.held ? flatSince(line.points) : null;
-  if (since === null || now - since < 5000) {
+  const millis = line.held ? flatMillis(line.points, now) : 0;
+  if (millis === 0) {
     return null;
   }
-  const flat = `flat for ${roughly(now - since)}`;
-  return { texts: [`${line.name} · ${flat}`, flat], since };
+  const flat = `flat for ${roughly(millis)}`;
+  return { texts: [`${line.name} · ${flat}`, flat], since: now - millis };
 }
 
 /** linesOf returns what to draw: the held line first, and those furthest behind if there are too many. */
@@ -130,14 +134,17 @@ function linesOf(path: HeldPath | null, history: History | undefined, shown: Sho
 const last = (line: Line): number => drawable(line.points.at(-1)?.[1] ?? null) ?? -Infinity;
 
 /** summary is the chart in words. */
-function summary(lines: Line[], now: number): string {
+function summary(lines: Line[], now: number, ended: boolean): string {
   const parts = lines.map((line) => {
     const value = line.points.at(-1)![1];
     if (typeof value !== "number") {
       return `${line.name}: ${value ?? "none yet"}`;
     }
-    const flat = now - (flatSince(line.points) ?? now);
-    return `${line.name}: ${duration(now - value)} behind${flat >= 5000 ? `, flat for ${roughly(flat)}` : ""}`;
+    if (ended) {
+      return `${line.name}: ${clock(value, now)} at the end`;
+    }
+    const flat = flatMillis(line.points, now);
+    return `${line.name}: ${duration(now - value)} behind${flat > 0 ? `, flat for ${roughly(flat)}` : ""}`;
   });
   return `Watermarks over the last hour. ${parts.join("; ")}.`;
 }
