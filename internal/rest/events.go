@@ -1,14 +1,20 @@
 package rest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
 )
 
-// keepAlive is how often a stream without news says that it is there.
-const keepAlive = 15 * time.Second
+const (
+	// keepAlive is how often a stream without news says that it is there.
+	keepAlive = 15 * time.Second
+	// tickInterval is the least time between two ticks of a stream. Each job has news once a
+	// second at a time of its own, and a page asks for all of them at every tick.
+	tickInterval = time.Second
+)
 
 // tick is what a stream of events says whenever there is something new to ask for.
 type tick struct {
@@ -16,8 +22,8 @@ type tick struct {
 	Now     int64 `json:"now"`
 }
 
-// events streams a tick each second while a job runs, and when one starts or ends, as
-// server-sent events.
+// events streams a tick each second while jobs run, however many, and when one starts or
+// ends, as server-sent events.
 func (s *Server) events() http.Handler {
 	streams := make(chan struct{}, maxStreams)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,15 +49,22 @@ func (s *Server) events() http.Handler {
 			if _, err := fmt.Fprintf(w, "event: tick\nid: %d\ndata: %s\n\n", version, data); err != nil || out.Flush() != nil {
 				return
 			}
-			alive := time.NewTimer(keepAlive)
-			select {
-			case <-changed:
-			case <-alive.C:
-			case <-r.Context().Done():
-				alive.Stop()
+			if !wait(r.Context(), tickInterval, nil) || !wait(r.Context(), keepAlive-tickInterval, changed) {
 				return
 			}
-			alive.Stop()
 		}
 	})
+}
+
+// wait waits for d, or until news comes, and reports whether ctx goes on.
+func wait(ctx context.Context, d time.Duration, news <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-news:
+	case <-ctx.Done():
+		return false
+	}
+	return true
 }
