@@ -7,6 +7,7 @@
 package status
 
 import (
+	"math"
 	"time"
 
 	"github.com/lowwater/lowwater/internal/enum"
@@ -95,19 +96,20 @@ type KeyedState struct {
 }
 
 // Source is a source subtask's lags. While it has nothing to read they stand still at the
-// moment it found that out.
+// moment it found that out. What comes of event times is in milliseconds: timestamps in a
+// wrong unit are further from the clock than a time.Duration goes.
 type Source struct {
-	// WatermarkLag is how far the watermark is behind the wall clock. It is nil before the
-	// first watermark.
-	WatermarkLag *time.Duration
-	// EventTimeLag is how far the last record's event time was behind the wall clock; it
-	// is nil if there was none.
-	EventTimeLag *time.Duration
+	// WatermarkLagMillis is how far the watermark is behind the wall clock. It is nil before
+	// the first watermark.
+	WatermarkLagMillis *int64
+	// EventTimeLagMillis is how far the last record's event time was behind the wall clock;
+	// it is nil if there was none.
+	EventTimeLagMillis *int64
 	// Idle is how long there has been nothing to read.
 	Idle time.Duration
-	// AlignmentDrift is how far the watermark is ahead of what alignment allows. It is nil
-	// if the source is not aligned.
-	AlignmentDrift *time.Duration
+	// AlignmentDriftMillis is how far the watermark is ahead of what alignment allows. It is
+	// nil if the source is not aligned.
+	AlignmentDriftMillis *int64
 }
 
 // LateCount is the late records of one split; its names are empty if the split is
@@ -132,9 +134,12 @@ type LateSample struct {
 	Offset int64
 }
 
-// Behind returns how far the record was behind the watermark.
-func (s LateSample) Behind() time.Duration {
-	return time.Duration(s.Watermark-s.Timestamp) * time.Millisecond
+// BehindMillis returns how far the record was behind the watermark.
+func (s LateSample) BehindMillis() int64 {
+	if d := s.Watermark - s.Timestamp; d >= 0 || s.Watermark < s.Timestamp {
+		return d
+	}
+	return math.MaxInt64
 }
 
 // Split is one split of a source subtask.

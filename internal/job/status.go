@@ -2,7 +2,6 @@ package job
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -129,22 +128,15 @@ func sourceStatus(m *metric.Source) *status.Source {
 	now := time.Now().UnixMilli()
 	s := &status.Source{Idle: time.Duration(m.IdleTime(now)) * time.Millisecond}
 	if lag, ok := m.WatermarkLag(now); ok {
-		s.WatermarkLag = millis(lag)
+		s.WatermarkLagMillis = &lag
 	}
 	if lag := m.EmitEventTimeLag(now); lag != -1 {
-		s.EventTimeLag = millis(lag)
+		s.EventTimeLagMillis = &lag
 	}
 	if drift, ok := m.AlignmentDrift(); ok {
-		s.AlignmentDrift = millis(drift)
+		s.AlignmentDriftMillis = &drift
 	}
 	return s
-}
-
-// millis is a time in milliseconds as a duration, which ends where durations do.
-func millis(n int64) *time.Duration {
-	const most = math.MaxInt64 / int64(time.Millisecond)
-	d := time.Duration(min(max(n, -most), most)) * time.Millisecond
-	return &d
 }
 
 func splitStatus(m *metric.Split) status.Split {

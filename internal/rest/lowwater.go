@@ -366,7 +366,7 @@ func lateOf(o *observe.Observed, _ *http.Request) (any, error) {
 				for _, l := range op.LateSamples {
 					out.Samples = append(out.Samples, lateSampleJSON{
 						Operator: name, Subtask: subtask, Timestamp: watermark(l.Timestamp), Watermark: watermark(l.Watermark),
-						BehindMs: l.Behind().Milliseconds(), Key: l.Key, Source: l.Source, Split: l.Split, Offset: l.Offset,
+						BehindMs: l.BehindMillis(), Key: l.Key, Source: l.Source, Split: l.Split, Offset: l.Offset,
 					})
 				}
 			}

@@ -201,16 +201,16 @@ func (r *Reading) sourceMetrics(m *metricList, now, before *status.Operator) {
 	m.add("numRecordsInErrors", Whole(dropped))
 	if s := now.Source; s != nil {
 		m.add("sourceIdleTime", duration(s.Idle))
-		if s.WatermarkLag != nil {
-			m.add("watermarkLag", duration(*s.WatermarkLag))
+		if s.WatermarkLagMillis != nil {
+			m.add("watermarkLag", Whole(*s.WatermarkLagMillis))
 		}
 		lag := Whole(-1)
-		if s.EventTimeLag != nil {
-			lag = duration(*s.EventTimeLag)
+		if s.EventTimeLagMillis != nil {
+			lag = Whole(*s.EventTimeLagMillis)
 		}
 		m.add("currentEmitEventTimeLag", lag)
-		if s.AlignmentDrift != nil {
-			m.add("watermarkAlignmentDrift", duration(*s.AlignmentDrift))
+		if s.AlignmentDriftMillis != nil {
+			m.add("watermarkAlignmentDrift", Whole(*s.AlignmentDriftMillis))
 		}
 	}
 	splitsBefore := map[string]*status.Split{}
