@@ -15,6 +15,20 @@ type quietSplit struct {
 	silence
 }
 
+// restored reports whether a split without records has a watermark all the same: it had records
+// before the job was started again, from a checkpoint. Its counters are of this attempt.
+func (s *quietSplit) restored() bool {
+	return s.never && s.Watermark.OK && s.Watermark.Value != MinTime
+}
+
+// neverSince is since when a split without records has had none.
+func (s *quietSplit) neverSince() string {
+	if s.restored() {
+		return "since the job was started again"
+	}
+	return "yet"
+}
+
 // quiet sorts the splits that feed a target.
 type quiet struct {
 	silent  []quietSplit
@@ -204,6 +218,9 @@ func silences(splits []quietSplit) string {
 		d := "for " + duration(s.millis)
 		if s.never {
 			d = "always"
+			if s.restored() {
+				d = s.neverSince()
+			}
 		}
 		each = append(each, s.name()+" "+d)
 	}
@@ -367,8 +384,8 @@ func quietOf(t *target, f feed, mine []quietSplit, q quiet, potential Known[int6
 		Numbers: []Number{{"silent_ms", longest.millis}},
 	}
 	if longest.never {
-		out.Answer = fmt.Sprintf("%s is silent because %s %s no record yet and %s the watermark at %s.",
-			t.title(), what, verb(things, "has", "have"), verb(things, "holds", "hold"), held(t.in))
+		out.Answer = fmt.Sprintf("%s is silent because %s %s no record %s and %s the watermark at %s.",
+			t.title(), what, verb(things, "has", "have"), longest.neverSince(), verb(things, "holds", "hold"), held(t.in))
 	} else if started := v.e.StartedMillis; started.OK && !longest.atLeast && longest.sinceMillis >= started.Value {
 		out.Why = append(out.Why, fmt.Sprintf("%s: silent since %d s after the start of the job (%s).",
 			upper(longest.called()), (longest.sinceMillis-started.Value)/1000, clock(longest.sinceMillis)))

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -183,6 +184,38 @@ func TestHolderNamesSplitsByID(t *testing.T) {
 		o := &Observed{diagnosis: newDiagnosis(partitionsPlan), history: newHistory()}
 		if h := o.Holder(r); h == nil || h.Split.ID != "/in/a" {
 			t.Errorf("%s: held by %+v, want /in/a", name, h)
+		}
+	}
+}
+
+// TestRestoredSplit: a split that has a watermark had records before the job was started again,
+// though none is counted in this attempt.
+func TestRestoredSplit(t *testing.T) {
+	for _, test := range []struct {
+		watermark int64 // of the split without records
+		want      string
+	}{
+		{1_799_999_940_000, "has no record since the job was started again and holds"},
+		{eventtime.MinTimestamp, "has no record yet and holds"},
+	} {
+		p := &partitions{began: time.UnixMilli(1_800_000_000_000)}
+		d := newDiagnosis(partitionsPlan)
+		var got string
+		for second := range 60 {
+			at := p.began.Add(time.Duration(second) * time.Second)
+			p.read(0, at)
+			p.read(1, at)
+			job := p.status(at)
+			source, counts := &job.Vertices[0].Subtasks[0].Operators[0], &job.Vertices[1].Subtasks[0].Operators[0]
+			source.Splits[2].CurrentWatermark, source.CurrentOutputWatermark, counts.CurrentInputWatermark = test.watermark, test.watermark, test.watermark
+			if second < 59 {
+				d.add(sample{at, job})
+				continue
+			}
+			got = why.Diagnose(d.evidence(&Reading{At: at, Status: job})).Answer().Answer
+		}
+		if !strings.Contains(got, test.want) {
+			t.Errorf("%q, want %q", got, test.want)
 		}
 	}
 }

@@ -119,7 +119,8 @@ test("pathText is the path in words", () => {
 test.each([
   [{}, "silent 6 min"],
   [{ lastRecordAt: now - 500 }, "active"],
-  [{ lastRecordAt: null }, "no record yet"],
+  [{ lastRecordAt: null, records: 0, watermark: null }, "no record yet"],
+  [{ lastRecordAt: null, records: 0 }, "no record since the restart"],
   [{ state: "idle", sinceMs: now - 61_000 }, "idle 1 min"],
   [{ state: "paused" }, "paused by alignment"],
   [{ state: "finished" }, "finished"],

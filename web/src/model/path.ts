@@ -150,11 +150,16 @@ export function splitStatus(s: Split, now: number, ended = false): string {
       return s.sinceMs ? `idle ${roughly(now - s.sinceMs)}` : "idle";
     case "active": {
       if (s.lastRecordAt === null || s.lastRecordAt <= 0) {
-        return "no record yet";
+        return restored(s) ? "no record since the restart" : "no record yet";
       }
       return silent(s, now) ? `silent ${roughly(now - s.lastRecordAt)}` : "active";
     }
   }
+}
+
+/** restored reports whether a split without records has a watermark all the same: it had records before the job was started again. Counters are of this attempt. */
+export function restored(s: Split): boolean {
+  return s.records === 0 && typeof s.watermark === "number";
 }
 
 /** silent reports whether an active split has had no record for some seconds. */

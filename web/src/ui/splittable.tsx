@@ -1,12 +1,14 @@
 import type { Split, Splits } from "../api/types";
 import { clock, count, duration, iso } from "../model/format";
-import { compareWatermarks, silent, splitKey, type HeldPath } from "../model/path";
+import { compareWatermarks, restored, silent, splitKey, type HeldPath } from "../model/path";
 import { Mark, Pill, SplitName, Table, When } from "./parts";
 
 const tones: Record<Split["state"], string> = { active: "ok", idle: "calm", paused: "held", finished: "calm" };
 
 /** More rows than these are sorted by watermark; fewer keep their places, so that the eye finds them. */
 const fewRows = 12;
+
+const none = (s: Split): string => (restored(s) ? "none since the restart" : "none yet");
 
 /** SplitTable lists splits, one that holds the others up first; ended is for a job of which nothing runs. */
 export function SplitTable(props: { splits: Splits; path: HeldPath | null; ended: boolean; most?: number }) {
@@ -51,8 +53,8 @@ export function SplitTable(props: { splits: Splits; path: HeldPath | null; ended
           ),
         },
         { head: "Watermark", cell: (s) => <Mark value={s.watermark} now={now} /> },
-        { head: "Last record", cell: (s) => <When at={s.lastRecordAt} now={now} none="none yet" /> },
-        { head: "Last event time", cell: (s) => (s.lastEventTime === null ? <span class="faint">none yet</span> : <time dateTime={iso(s.lastEventTime)}>{clock(s.lastEventTime, now, true)}</time>) },
+        { head: "Last record", cell: (s) => <When at={s.lastRecordAt} now={now} none={none(s)} /> },
+        { head: "Last event time", cell: (s) => (s.lastEventTime === null ? <span class="faint">{none(s)}</span> : <time dateTime={iso(s.lastEventTime)}>{clock(s.lastEventTime, now, true)}</time>) },
         {
           head: "Offset / end",
           number: true,
@@ -63,7 +65,7 @@ export function SplitTable(props: { splits: Splits; path: HeldPath | null; ended
           ),
         },
         { head: "Lag", title: "records between the offset and the end", number: true, cell: (s) => count(s.lag) },
-        { head: "Records", number: true, cell: (s) => count(s.records) },
+        { head: "Records", title: "since the job was last started", number: true, cell: (s) => count(s.records) },
         ...(all.some((s) => s.futureRecords > 0)
           ? [{ head: "Future", title: "records too far ahead of the wall clock to move the watermark", number: true, cell: (s: Split) => count(s.futureRecords) }]
           : []),
