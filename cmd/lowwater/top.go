@@ -113,8 +113,14 @@ func (t *top) lookAtJob(ctx context.Context) error {
 		return err
 	}
 	t.job.Forget(topMemory)
+	began := t.stood.splits == nil
 	t.stood.note(t.job.Evidence())
-	return nil
+	if !began {
+		return nil
+	}
+	standing, err := t.job.Standing(ctx)
+	t.stood.learn(t.job.Evidence(), standing)
+	return err
 }
 
 func (t *top) frame() *frame {

@@ -167,6 +167,29 @@ func stalledFrame() *frame {
 	return newFrame(last, d, &s, "http://localhost:8081")
 }
 
+// TestTopAsksSinceWhen: a server of ours has seen for how long watermarks have stood; what it
+// remembers goes an hour back.
+func TestTopAsksSinceWhen(t *testing.T) {
+	e := evidenceAt(990_000)[0]
+	at := e.AtMillis
+	long, short, newer := at-2*60*60*1000, at-36_000, at+1
+	for name, test := range map[string]struct {
+		since *int64
+		want  string
+	}{
+		"silent": {&short, "36.0 s"}, "longer than it remembers": {&long, "≥ 2 h 0 min"}, "moved since": {&newer, "≥ 0.0 s"}, "older server": {nil, "≥ 0.0 s"},
+	} {
+		var s stood
+		s.note(e)
+		sp := &e.History[len(e.History)-1].Splits[0]
+		s.learn(e, []flink.Standing{{Vertex: "elsewhere", Topic: sp.Topic, Partition: sp.Partition, SinceMillis: &at},
+			{Vertex: vertexOf(e, sp.Source), Topic: sp.Topic, Partition: sp.Partition, SinceMillis: test.since}})
+		if got := s.since(sp, at); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
 func texts(lines []line) string {
 	var b strings.Builder
 	for _, l := range lines {

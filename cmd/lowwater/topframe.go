@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lowwater/lowwater/internal/why"
+	"github.com/lowwater/lowwater/internal/why/collect/flink"
 )
 
 // frame is one view of a job, ready to be laid out.
@@ -317,6 +318,37 @@ func (s *stood) note(e *why.Evidence) {
 			s.splits[id] = still{sp.Watermark.Value, e.AtMillis, first}
 		}
 	}
+}
+
+// serverMemory is how far back a server of ours remembers watermarks, less what it may round.
+const serverMemory = 59 * 60 * 1000
+
+// learn takes from a server of ours since when watermarks have stood that were seen for the
+// first time.
+func (s *stood) learn(e *why.Evidence, standing []flink.Standing) {
+	for _, sp := range e.History[len(e.History)-1].Splits {
+		id := splitID{sp.Source, sp.Topic, sp.Partition}
+		is, ok := s.splits[id]
+		vertex := vertexOf(e, sp.Source)
+		at := slices.IndexFunc(standing, func(t flink.Standing) bool {
+			return t.Vertex == vertex && t.Topic == sp.Topic && t.Partition == sp.Partition && t.SinceMillis != nil
+		})
+		// One that is newer than the look is of another watermark.
+		if ok && at >= 0 && *standing[at].SinceMillis <= is.millis {
+			is.millis, is.first = *standing[at].SinceMillis, e.AtMillis-*standing[at].SinceMillis >= serverMemory
+			s.splits[id] = is
+		}
+	}
+}
+
+// vertexOf is the id of an operator's vertex.
+func vertexOf(e *why.Evidence, operator string) string {
+	for i := range e.Operators {
+		if o := &e.Operators[i]; o.ID == operator {
+			return cmp.Or(o.Vertex, o.ID)
+		}
+	}
+	return operator
 }
 
 func (s *stood) since(sp *why.Split, now int64) string {

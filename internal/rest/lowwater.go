@@ -217,23 +217,25 @@ type splitsJSON struct {
 }
 
 type splitJSON struct {
-	Vertex        string    `json:"vertex"`
-	Source        string    `json:"source"`
-	Subtask       int       `json:"subtask"`
-	ID            string    `json:"id"`
-	Topic         string    `json:"topic"`
-	Partition     int32     `json:"partition"`
-	State         string    `json:"state"`
-	IdleBy        string    `json:"idleBy"`
-	SinceMs       millis    `json:"sinceMs"`
-	Offset        *int64    `json:"offset"`
-	EndOffset     *int64    `json:"endOffset"`
-	Lag           *int64    `json:"lag"`
-	Watermark     watermark `json:"watermark"`
-	LastEventTime watermark `json:"lastEventTime"`
-	LastRecordAt  millis    `json:"lastRecordAt"`
-	Records       int64     `json:"records"`
-	FutureRecords int64     `json:"futureRecords"`
+	Vertex    string    `json:"vertex"`
+	Source    string    `json:"source"`
+	Subtask   int       `json:"subtask"`
+	ID        string    `json:"id"`
+	Topic     string    `json:"topic"`
+	Partition int32     `json:"partition"`
+	State     string    `json:"state"`
+	IdleBy    string    `json:"idleBy"`
+	SinceMs   millis    `json:"sinceMs"`
+	Offset    *int64    `json:"offset"`
+	EndOffset *int64    `json:"endOffset"`
+	Lag       *int64    `json:"lag"`
+	Watermark watermark `json:"watermark"`
+	// WatermarkSinceMs is null also if the watermark is newer than the last sample.
+	WatermarkSinceMs millis    `json:"watermarkSinceMs"`
+	LastEventTime    watermark `json:"lastEventTime"`
+	LastRecordAt     millis    `json:"lastRecordAt"`
+	Records          int64     `json:"records"`
+	FutureRecords    int64     `json:"futureRecords"`
 }
 
 // known is nil for an offset that is not known.
@@ -255,7 +257,7 @@ func splitsOf(o *observe.Observed, _ *http.Request) (any, error) {
 					Topic: split.Topic, Partition: split.Partition,
 					State: split.State.String(), IdleBy: split.IdleBy.String(), SinceMs: millis{split.StateSince},
 					Offset: known(split.CurrentOffset), EndOffset: known(split.EndOffset),
-					Watermark: watermark(split.CurrentWatermark), LastEventTime: watermark(split.LastEventTime),
+					Watermark: watermark(split.CurrentWatermark), WatermarkSinceMs: millis{o.WatermarkSince(v, i, &split)}, LastEventTime: watermark(split.LastEventTime),
 					LastRecordAt: millis{split.LastRecordAt}, Records: split.Records, FutureRecords: split.Future.Count,
 				}
 				if line.Offset != nil && line.EndOffset != nil {

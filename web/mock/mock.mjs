@@ -82,11 +82,11 @@ function story(born, options) {
     now,
     splits: [0, 1, 2].map((p) => ({
       vertex: source, source: "orders", subtask: p, id: `orders-${p}`, topic: "orders", partition: p, state: "active", idleBy: "",
-      sinceMs: p === 2 ? quietSince : now - 80, offset: offsets[p], endOffset: offsets[p] + (p === 1 ? 2 : 0), lag: p === 1 ? 2 : 0, watermark: mark(p, now),
+      sinceMs: p === 2 ? quietSince : now - 80, offset: offsets[p], endOffset: offsets[p] + (p === 1 ? 2 : 0), lag: p === 1 ? 2 : 0, watermark: mark(p, now), watermarkSinceMs: p === 2 ? quietSince : null,
       lastEventTime: mark(p, now) + bound, lastRecordAt: p === 2 ? quietSince : now - 40, records: offsets[p], futureRecords: 0,
     })).concat([{
       vertex: returns, source: "returns", subtask: 0, id: "returns-0", topic: "returns", partition: 0, state: "active", idleBy: "", sinceMs: now - 300,
-      offset: 8123, endOffset: 8123, lag: 0, watermark: now - 2100, lastEventTime: now - 100, lastRecordAt: now - 150, records: 8123, futureRecords: 0,
+      offset: 8123, endOffset: 8123, lag: 0, watermark: now - 2100, watermarkSinceMs: null, lastEventTime: now - 100, lastRecordAt: now - 150, records: 8123, futureRecords: 0,
     }]),
   };
   const history = (since) => {

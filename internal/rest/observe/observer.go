@@ -182,6 +182,15 @@ func (o *Observed) History(since time.Time) History {
 	return o.history.read(since)
 }
 
+// WatermarkSince returns when a split came to have its watermark, as far as the history tells,
+// zero if it does not.
+func (o *Observed) WatermarkSince(vertex, subtask int, s *status.Split) time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	since, _ := o.history.since(seriesKey{vertex, subtask, s.ID}, s.CurrentWatermark)
+	return since
+}
+
 // perSecond returns the average growth per second of a count; ended jobs have none.
 func (r *Reading) perSecond(now, before int64) float64 {
 	elapsed := r.At.Sub(r.before.at).Seconds()

@@ -186,6 +186,8 @@ export interface Split {
   endOffset: number | null;
   lag: number | null;
   watermark: Watermark;
+  /** Since when it has had that watermark, as far as the history goes; null also if that is newer than the last second. */
+  watermarkSinceMs: number | null;
   lastEventTime: number | null;
   lastRecordAt: number | null;
   records: number;

@@ -63,6 +63,7 @@ const split = (more: Partial<Split> = {}): Split => ({
   endOffset: 62,
   lag: 0,
   watermark: now - 420_000,
+  watermarkSinceMs: now - 415_000,
   lastEventTime: now - 420_000,
   lastRecordAt: now - 415_000,
   records: 62,

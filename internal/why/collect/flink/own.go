@@ -40,6 +40,23 @@ func (c *Collector) Warnings(ctx context.Context) (warnings []plan.Warning, told
 	return answer.Warnings, true, nil
 }
 
+// Standing is since when a split has had its watermark.
+type Standing struct {
+	Vertex    string `json:"vertex"`
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	// SinceMillis is nil if that is not known.
+	SinceMillis *int64 `json:"watermarkSinceMs"`
+}
+
+// Standing returns since when the splits of a job of ours have had their watermarks; none on a
+// Flink cluster.
+func (c *Collector) Standing(ctx context.Context) ([]Standing, error) {
+	var answer struct{ Splits []Standing }
+	_, err := c.ask(ctx, "splits", &answer)
+	return answer.Splits, err
+}
+
 // ask asks a server of ours about the job, and reports whether it knows.
 func (c *Collector) ask(ctx context.Context, what string, into any) (bool, error) {
 	if c.identify(ctx) != nil || c.own == nil {
