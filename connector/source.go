@@ -137,7 +137,9 @@ type SplitPauser interface {
 	ResumeSplits(ids []string)
 }
 
-// SplitPositions is implemented by readers that know how far they have read.
+// SplitPositions is implemented by readers that know how far they have read. Other goroutines
+// than the subtask's call it, at any time and even after Close: of all subtasks, it is the
+// blocked ones whose backlog matters.
 type SplitPositions interface {
 	// Positions calls yield for each assigned split with the offset of the
 	// next record to read and the split's end offset, -1 where unknown.
@@ -153,7 +155,7 @@ type PartitionSplit interface {
 }
 
 // OffsetCommitter is implemented by readers that commit positions to the outside, for
-// metrics that show them.
+// metrics that show them. Like SplitPositions, any goroutine calls it.
 type OffsetCommitter interface {
 	// Committed calls yield for each split with the offset last committed, -1 if there
 	// is none.

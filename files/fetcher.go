@@ -50,11 +50,10 @@ type file[T any] struct {
 	end     int64
 	ended   bool
 
-	// These are the subtask's. split says what has been passed on.
+	// These are written by the subtask, under the fetcher's mu. split says what has been
+	// passed on.
 	split  split
 	passed int64 // the file's end, -1 if not known
-
-	// paused is written by the subtask, under the fetcher's mu.
 	paused bool
 }
 

@@ -10,13 +10,14 @@ import (
 	"github.com/lowwater/lowwater/eventtime"
 )
 
-// reader passes on what its fetcher has read. All of it is the subtask's.
+// reader passes on what its fetcher has read. The subtask alone writes it.
 type reader[T any] struct {
 	cfg   sourceConfig
 	rt    connector.ReaderRuntime
 	log   *slog.Logger
 	fetch *fetcher[T]
-	// files are those that are not finished, in the order in which they are read.
+	// files are those that are not finished, in the order in which they are read. They are
+	// written under the fetcher's mu.
 	files  []*file[T]
 	noMore bool
 	// held are chunks of files that were paused when the chunks were there.
@@ -36,11 +37,13 @@ func newReader[T any](s *Source[T], rt connector.ReaderRuntime) *reader[T] {
 
 // AddSplits implements connector.Reader.
 func (r *reader[T]) AddSplits(splits []connector.Split) error {
+	r.fetch.mu.Lock()
 	for _, s := range splits {
 		sp := s.(split)
 		r.files = append(r.files, &file[T]{id: sp.path, from: sp, split: sp, passed: -1})
 	}
 	slices.SortStableFunc(r.files, func(a, b *file[T]) int { return cmp.Compare(a.split.number, b.split.number) })
+	r.fetch.mu.Unlock()
 	r.fetch.setFiles(slices.Clone(r.files))
 	signal(r.fetch.wake)
 	return nil
@@ -82,6 +85,8 @@ func (r *reader[T]) setPaused(ids []string, paused bool) {
 
 // Positions implements connector.SplitPositions.
 func (r *reader[T]) Positions(yield func(splitID string, next, end int64)) {
+	r.fetch.mu.Lock()
+	defer r.fetch.mu.Unlock()
 	for _, f := range r.files {
 		yield(f.id, f.split.position, f.passed)
 	}
@@ -143,7 +148,9 @@ func (r *reader[T]) pass(out connector.ReaderOutput[T], c *chunk[T]) error {
 	if c.err != nil {
 		return c.err
 	}
+	r.fetch.mu.Lock()
 	f.split.position, f.split.size, f.split.modified, f.passed = c.next, c.size, c.modified, c.end
+	r.fetch.mu.Unlock()
 	if c.finished {
 		if err := r.finish(out, f); err != nil {
 			return err
@@ -166,7 +173,9 @@ func (r *reader[T]) batch(out connector.ReaderOutput[T], c *chunk[T]) *connector
 // finish ends a file. The next one may be idle by now, for a strategy with an idle timeout:
 // it is active again before, so that the subtask does not look idle in between.
 func (r *reader[T]) finish(out connector.ReaderOutput[T], f *file[T]) error {
+	r.fetch.mu.Lock()
 	r.files = slices.DeleteFunc(r.files, func(other *file[T]) bool { return other == f })
+	r.fetch.mu.Unlock()
 	if len(r.files) > 0 {
 		if err := out.MarkActive(r.files[0].id); err != nil {
 			return err

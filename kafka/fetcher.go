@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -38,6 +39,8 @@ type fetcher struct {
 	// fresh is set once the ends of splits were asked for by someone who relies on
 	// them, not only shows them.
 	fresh atomic.Bool
+	// doubtful is set when a broker has failed to answer: it may have no news any more.
+	doubtful atomic.Bool
 
 	committer committer
 
@@ -63,14 +66,16 @@ type split struct {
 	id string
 
 	// next is the offset after the last record handed to the engine, end the
-	// partition's end as last heard, -1 if unknown. paused and finished are
-	// written by the subtask's goroutine.
+	// partition's end as last heard, -1 if it is not known or brokers did not answer
+	// when they were asked last. paused and finished are written by the subtask's
+	// goroutine, end by others: it is to be known while the subtask is blocked.
 	next, end atomic.Int64
 	// committed is the offset last committed to the group, -1 if none was.
 	committed        atomic.Int64
 	paused, finished atomic.Bool
 
-	tail tail // guarded by fetcher.mu
+	tail  tail      // guarded by fetcher.mu
+	heard time.Time // when the end was heard of, guarded by fetcher.mu
 
 	// pending belongs to the subtask's goroutine: runs of records to hand
 	// over, pos records of the first being done.
@@ -87,13 +92,9 @@ type gap struct {
 
 func newFetcher(cfg *sourceConfig, log *slog.Logger, checkpointing bool) (*fetcher, error) {
 	base, fixed := cfg.readerOptions()
-	client, err := kgo.NewClient(cfg.client.options(log, base, fixed)...)
-	if err != nil {
-		return nil, fmt.Errorf("kafka source: %w", err)
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &fetcher{
-		cfg: cfg, log: log, client: client, stop: cancel,
+		cfg: cfg, log: log, stop: cancel,
 		fetches:   make(chan kgo.Fetches, 1),
 		space:     make(chan struct{}, 1),
 		available: make(chan struct{}, 1),
@@ -101,6 +102,11 @@ func newFetcher(cfg *sourceConfig, log *slog.Logger, checkpointing bool) (*fetch
 		byID:      map[string]*split{},
 		toIgnore:  map[string][]int32{},
 		committer: newCommitter(),
+	}
+	var err error
+	if f.client, err = kgo.NewClient(append(cfg.client.options(log, base, fixed), kgo.WithHooks((*answers)(f)))...); err != nil {
+		cancel()
+		return nil, fmt.Errorf("kafka source: %w", err)
 	}
 	f.space <- struct{}{}
 	f.loops.Go(func() { f.fetchLoop(ctx) })
@@ -206,6 +212,7 @@ func (f *fetcher) fetchLoop(ctx context.Context) {
 			f.fail(err)
 			return
 		}
+		f.hear(fetches)
 		f.fetches <- fetches
 		f.signal()
 		if transient && !wait(ctx, retryInterval) {

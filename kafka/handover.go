@@ -68,9 +68,6 @@ func (f *fetcher) give(s *split, fp *kgo.FetchPartition) {
 	if s == nil || s.finished.Load() {
 		return
 	}
-	if fp.Err == nil {
-		s.end.Store(f.visibleEnd(fp))
-	}
 	if len(fp.Records) > 0 {
 		s.pending = append(s.pending, fp.Records)
 		f.enqueue(s)

@@ -17,6 +17,9 @@ const (
 	// is appended to them comes without a question.
 	watchInterval    = time.Second
 	maxWatchInterval = time.Minute
+	// endInterval is how old the end of another split may be: a slow job works for
+	// long on what was fetched, and fetches nothing meanwhile.
+	endInterval = 5 * time.Second
 	// watchTimeout bounds one round of questions.
 	watchTimeout = 5 * time.Second
 	// unknownTopicGrace is how long a topic may be unknown before it counts as
@@ -43,9 +46,10 @@ type tail struct {
 	unknownSince time.Time
 }
 
-// watchLoop finds out where quiet splits end. The client does not tell about
-// answers without records, so that it takes a question of our own to learn that
-// a split has caught up, was deleted, or stands before offsets without records.
+// watchLoop finds out where splits end that fetching tells nothing of. The client
+// does not tell about answers without records, so that it takes a question of our
+// own to learn that a split has caught up, was deleted, or stands before offsets
+// without records.
 func (f *fetcher) watchLoop(ctx context.Context) {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
@@ -55,40 +59,70 @@ func (f *fetcher) watchLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if quiet := f.quietSplits(); len(quiet) > 0 {
+		if due := f.dueSplits(); len(due) > 0 {
 			round, cancel := context.WithTimeout(ctx, watchTimeout)
-			f.watch(round, quiet)
+			f.watch(round, due)
 			cancel()
 		}
 	}
 }
 
-// quietSplits returns the splits that have not moved since the last call.
-func (f *fetcher) quietSplits() []*split {
+// answers hears how brokers answer.
+type answers fetcher
+
+// OnBrokerE2E implements kgo.HookBrokerE2E.
+func (a *answers) OnBrokerE2E(_ kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE2E) {
+	if e2e.Err() != nil {
+		a.doubtful.Store(true)
+	}
+}
+
+// hear notes the ends that an answer tells, before the subtask takes it: one that is
+// blocked does not. An answer may have waited in the client for long, and have old ones.
+func (f *fetcher) hear(fetches kgo.Fetches) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
+		if s := f.byPart[partition{p.Topic, p.Partition}]; s != nil && p.Err == nil {
+			s.end.Store(max(s.end.Load(), f.visibleEnd(&p.FetchPartition)))
+			s.heard = now
+		}
+	})
+}
+
+// dueSplits returns the splits to ask about: those that have not moved since the last
+// call, and those of whose end nothing was heard for long.
+func (f *fetcher) dueSplits() []*split {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now, fresh := time.Now(), f.fresh.Load()
-	var quiet []*split
+	doubtful := f.doubtful.Swap(false)
+	var due []*split
 	for _, s := range f.splits {
-		if s.finished.Load() || s.paused.Load() {
+		if s.finished.Load() {
 			continue
 		}
-		if at := s.next.Load(); at != s.tail.at {
+		at := s.next.Load()
+		quiet := at == s.tail.at && !s.paused.Load()
+		if !s.paused.Load() && !quiet {
 			s.tail = tail{at: at}
-			continue
 		}
-		if fresh || !now.Before(s.tail.ask) {
-			s.tail.checks++
-			quiet = append(quiet, s)
+		switch {
+		case doubtful, quiet && (fresh || !now.Before(s.tail.ask)), !quiet && now.Sub(s.heard) >= endInterval:
+			due = append(due, s)
+			if quiet {
+				s.tail.checks++
+			}
 		}
 	}
-	return quiet
+	return due
 }
 
-// watch asks for the ends of quiet splits.
-func (f *fetcher) watch(ctx context.Context, quiet []*split) {
-	parts := make([]partition, len(quiet))
-	for i, s := range quiet {
+// watch asks for the ends of splits.
+func (f *fetcher) watch(ctx context.Context, due []*split) {
+	parts := make([]partition, len(due))
+	for i, s := range due {
 		parts[i] = partition{s.Topic, s.Partition}
 	}
 	asked := time.Now()
@@ -102,7 +136,7 @@ func (f *fetcher) watch(ctx context.Context, quiet []*split) {
 	}
 	var silent trouble
 	probes := 0
-	for i, s := range quiet {
+	for i, s := range due {
 		end, seen := ends[parts[i]], visible[parts[i]]
 		if err := cmp.Or(end.err, seen.err); err != nil {
 			silent.add(parts[i], err)
@@ -126,7 +160,10 @@ func (f *fetcher) note(s *split, end, visible int64, asked time.Time) (stuck boo
 	now, t := time.Now(), &s.tail
 	t.unknownSince = time.Time{}
 	s.end.Store(visible)
+	s.heard = asked
 	switch {
+	case s.paused.Load(): // no time goes by for it
+		return false
 	case t.at != end:
 		t.since, t.asOf = time.Time{}, time.Time{}
 	case t.since.IsZero():
@@ -138,11 +175,13 @@ func (f *fetcher) note(s *split, end, visible int64, asked time.Time) (stuck boo
 	return t.at < visible && t.checks >= stuckChecks
 }
 
-// noteError fails the reading if the error says for long that there is no such
-// topic.
+// noteError forgets the end, which may be another by now, and fails the reading if
+// the error says for long that there is no such topic.
 func (f *fetcher) noteError(s *split, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	s.end.Store(-1)
+	s.heard, s.tail.ask = time.Time{}, time.Time{}
 	switch now, t := time.Now(), &s.tail; {
 	case !isUnknownTopic(err):
 		t.unknownSince = time.Time{}

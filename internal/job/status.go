@@ -118,8 +118,13 @@ func (r *run) operatorStatus(o *metric.Operator) status.Operator {
 			Source: name.Source, Split: name.Split, Offset: late.Origin.Offset(),
 		})
 	}
-	for _, split := range o.Splits.All() {
-		s.Splits = append(s.Splits, splitStatus(split))
+	splits, positions := o.Splits.All(), o.Splits.Positions()
+	for _, split := range splits {
+		at, ok := positions[split.ID]
+		if !ok {
+			at = metric.NoPosition
+		}
+		s.Splits = append(s.Splits, splitStatus(split, at))
 	}
 	return s
 }
@@ -139,7 +144,9 @@ func sourceStatus(m *metric.Source) *status.Source {
 	return s
 }
 
-func splitStatus(m *metric.Split) status.Split {
+// splitStatus puts together what the subtask has counted and what its reader says. The
+// subtask notes its position before it passes records on, the reader afterwards.
+func splitStatus(m *metric.Split, at metric.Position) status.Split {
 	s := status.Split{
 		ID:               m.ID,
 		Topic:            m.Topic,
@@ -148,15 +155,21 @@ func splitStatus(m *metric.Split) status.Split {
 		ActiveFor:        m.TimeIn(status.SplitActive),
 		IdleFor:          m.TimeIn(status.SplitIdle),
 		PausedFor:        m.TimeIn(status.SplitPaused),
-		CommittedOffset:  m.CommittedOffset.Value(),
+		CommittedOffset:  at.Committed,
 		State:            status.SplitState(m.State.Value()),
 		IdleBy:           status.IdleReason(m.IdleBy.Value()),
 		Future:           m.Future.Value(),
 		Records:          m.NumRecordsIn.Value(),
 		CurrentWatermark: m.CurrentWatermark.Value(),
-		CurrentOffset:    m.CurrentOffset.Value(),
-		EndOffset:        m.EndOffset.Value(),
+		CurrentOffset:    max(m.CurrentOffset.Value(), at.Next),
+		EndOffset:        at.End,
 		LastEventTime:    m.LastEventTime.Value(),
+	}
+	switch {
+	case s.State == status.SplitFinished:
+		s.EndOffset = s.CurrentOffset
+	case s.EndOffset >= 0:
+		s.EndOffset = max(s.EndOffset, s.CurrentOffset) // which may be newer
 	}
 	if at := m.LastRecordAt.Value(); at != 0 {
 		s.LastRecordAt = time.UnixMilli(at)

@@ -155,12 +155,9 @@ type Split struct {
 	NumRecordsIn Counter
 	// CurrentWatermark is the split's own, in milliseconds.
 	CurrentWatermark Gauge
-	// CurrentOffset is the next offset to read, EndOffset the split's end as
-	// last heard; -1 while unknown.
+	// CurrentOffset is the offset behind the last record that was passed on, -1 while there
+	// was none. The reader may know more: see Position.
 	CurrentOffset Gauge
-	EndOffset     Gauge
-	// CommittedOffset is the offset last committed to the outside, -1 if none was.
-	CommittedOffset Gauge
 	// LastRecordAt is the wall clock at the last record, in milliseconds; 0 if
 	// there was none. LastEventTime is the largest event time.
 	LastRecordAt  Gauge
@@ -177,6 +174,13 @@ type Split struct {
 	_      pad
 }
 
+// Position is what a reader says of a split: the next offset to read, the split's end and
+// the offset last committed to the outside; -1 where unknown.
+type Position struct{ Next, End, Committed int64 }
+
+// NoPosition is that of a split of which the reader says nothing.
+var NoPosition = Position{-1, -1, -1}
+
 // SplitSet is a set of splits, in the order in which they were added. A source that watches a
 // directory has ever more of them, so of those that are finished the oldest are forgotten.
 type SplitSet struct {
@@ -184,6 +188,7 @@ type SplitSet struct {
 	list []*Split
 	// forgetAt is the length of list at which there may be splits to forget.
 	forgetAt int
+	ask      func() map[string]Position
 }
 
 // keptFinished is how many finished splits are kept at least; there are less than twice as
@@ -227,14 +232,30 @@ func (s *SplitSet) All() []*Split {
 	return slices.Clone(s.list)
 }
 
+// AskPositions sets who tells the positions of the splits. Any goroutine will call it.
+func (s *SplitSet) AskPositions(ask func() map[string]Position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ask = ask
+}
+
+// Positions returns the positions by the ids of splits, of those that the reader tells.
+func (s *SplitSet) Positions() map[string]Position {
+	s.mu.Lock()
+	ask := s.ask
+	s.mu.Unlock()
+	if ask == nil {
+		return nil
+	}
+	return ask()
+}
+
 // NewSplit returns a split's numbers with their initial values.
 func NewSplit(id string) *Split {
 	s := &Split{ID: id}
 	s.CurrentWatermark.Set(math.MinInt64)
 	s.LastEventTime.Set(math.MinInt64)
 	s.CurrentOffset.Set(-1)
-	s.EndOffset.Set(-1)
-	s.CommittedOffset.Set(-1)
 	now := time.Now()
 	s.StateSince.Set(now.UnixMilli())
 	s.times[status.SplitActive].Start(now)

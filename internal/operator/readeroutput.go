@@ -37,7 +37,7 @@ func (s *sourceOperator[T]) Emit(splitID string, b *connector.Batch[T], offsets 
 			b.Timestamps[i] = s.assign(v, eventtime.RecordTime{Millis: b.Timestamps[i], Type: timestamps})
 		}
 	}
-	s.wake()
+	s.probes.wake()
 	latest := s.measure(sp, b)
 	limit := s.future.at(s.rt.Timers.Now())
 	if s.strategy.Idleness() > 0 {
@@ -89,11 +89,7 @@ func (s *sourceOperator[T]) measure(sp *sourceSplit[T], b *connector.Batch[T]) (
 	}
 	m.LastEventTime.Set(max(latest, m.LastEventTime.Value()))
 	m.NumRecordsIn.Add(int64(b.Len()))
-	next := b.Origins[b.Len()-1].Offset() + 1
-	m.CurrentOffset.Set(next)
-	if end := m.EndOffset.Value(); end >= 0 && end < next {
-		m.EndOffset.Set(next) // the end was heard of before these records
-	}
+	m.CurrentOffset.Set(b.Origins[b.Len()-1].Offset() + 1)
 	m.LastRecordAt.Set(s.rt.Timers.Now())
 	s.rt.Metrics.NumRecordsIn.Add(int64(b.Len()))
 	s.rt.Metrics.Source.RecordEmitted(b.Timestamps[b.Len()-1])
@@ -132,8 +128,7 @@ func (s *sourceOperator[T]) EmitSide(record connector.DeadLetter) error {
 
 // FinishSplit implements connector.ReaderOutput.
 func (s *sourceOperator[T]) FinishSplit(id string) error {
-	s.wake()
-	s.readPositions()
+	s.probes.wake()
 	if sp := s.splits[id]; sp != nil {
 		sp.metrics.CurrentWatermark.Set(sp.Watermark())
 		s.progress.ReleaseSplit(sp.Split)
@@ -177,7 +172,7 @@ type signaller interface {
 }
 
 func (s *sourceOperator[T]) signals(splitID string) (signaller, error) {
-	s.wake()
+	s.probes.wake()
 	if splitID == "" {
 		return s.progress.Main(), nil
 	}

@@ -11,15 +11,8 @@ import (
 	"github.com/lowwater/lowwater/status"
 )
 
-const (
-	// positionsInterval is how often a source looks at its reader's positions, in
-	// milliseconds. While they stand still it looks ever more seldom, at last every
-	// maxPositionsInterval.
-	positionsInterval    = 500
-	maxPositionsInterval = 8000
-	// maxAnswerAge is how old the last word about a split's end may be to count.
-	maxAnswerAge = 10 * time.Second
-)
+// maxAnswerAge is how old the last word about a split's end may be to count.
+const maxAnswerAge = 10 * time.Second
 
 // sourceOperator reads a connector's source: it stamps origins, assigns timestamps,
 // and keeps the event time of its splits.
@@ -43,10 +36,6 @@ type sourceOperator[T any] struct {
 	// codec and snapshotter are set if there are checkpoints.
 	codec       connector.SplitCodec
 	snapshotter connector.SplitSnapshotter
-	// positionsWait is the time from the last look at positions to the next, in
-	// milliseconds, which cancelPositions prevents.
-	positionsWait   int64
-	cancelPositions func()
 }
 
 // sourceSplit is one split with its number in the job and its metrics.
@@ -113,7 +102,7 @@ func (s *sourceOperator[T]) Open(rt *Runtime, out Output) error {
 		s.every(alignment.UpdateInterval.Milliseconds(), s.progress.Sample)
 	}
 	s.probes = newProbes(rt, s.periodic)
-	s.lookAtPositions(now, positionsInterval)
+	s.showPositions()
 	return nil
 }
 
@@ -156,58 +145,32 @@ func (s *sourceOperator[T]) askEnds(now int64) {
 	})
 }
 
-// lookAtPositions sets when positions are looked at next.
-func (s *sourceOperator[T]) lookAtPositions(now, wait int64) {
-	s.positionsWait = wait
-	s.cancelPositions = s.rt.Timers.At(now+wait, func(now int64) error {
-		if s.readPositions() {
-			wait = positionsInterval
-		} else {
-			wait = min(2*wait, maxPositionsInterval)
+// showPositions lets those who read the metrics ask the reader, not the subtask: that may be
+// blocked for long.
+func (s *sourceOperator[T]) showPositions() {
+	positions, _ := s.reader.(connector.SplitPositions)
+	committer, _ := s.reader.(connector.OffsetCommitter)
+	s.rt.Metrics.Splits.AskPositions(func() map[string]metric.Position {
+		all := map[string]metric.Position{}
+		if positions != nil {
+			positions.Positions(func(id string, next, end int64) { all[id] = metric.Position{Next: next, End: end, Committed: -1} })
 		}
-		s.lookAtPositions(now, wait)
-		return nil
-	})
-}
-
-// wake is called before anything that ends a silence.
-func (s *sourceOperator[T]) wake() {
-	s.probes.wake()
-	if s.positionsWait > positionsInterval {
-		s.cancelPositions()
-		s.lookAtPositions(s.rt.Timers.Now(), positionsInterval)
-	}
-}
-
-// readPositions reports whether a position is not what it was.
-func (s *sourceOperator[T]) readPositions() (moved bool) {
-	p, ok := s.reader.(connector.SplitPositions)
-	if !ok {
-		return false
-	}
-	p.Positions(func(id string, next, end int64) {
-		sp := s.splits[id]
-		if sp == nil {
-			return
+		if committer != nil {
+			committer.Committed(func(id string, offset int64) {
+				p, ok := all[id]
+				if !ok {
+					p = metric.NoPosition
+				}
+				p.Committed = offset
+				all[id] = p
+			})
 		}
-		m := sp.metrics
-		moved = moved || m.CurrentOffset.Value() != next || m.EndOffset.Value() != end
-		m.CurrentOffset.Set(next)
-		m.EndOffset.Set(end)
+		return all
 	})
-	if c, ok := s.reader.(connector.OffsetCommitter); ok {
-		c.Committed(func(id string, offset int64) {
-			if sp := s.splits[id]; sp != nil {
-				moved = moved || sp.metrics.CommittedOffset.Value() != offset
-				sp.metrics.CommittedOffset.Set(offset)
-			}
-		})
-	}
-	return moved
 }
 
 func (s *sourceOperator[T]) AddSplits(splits []connector.Split) error {
-	s.wake()
+	s.probes.wake()
 	bare, restored := unwrapSplits(splits)
 	for _, split := range bare {
 		id := split.ID()

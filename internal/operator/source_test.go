@@ -11,6 +11,7 @@ import (
 
 	"github.com/lowwater/lowwater/connector"
 	"github.com/lowwater/lowwater/eventtime"
+	"github.com/lowwater/lowwater/internal/metric"
 	"github.com/lowwater/lowwater/status"
 )
 
@@ -234,19 +235,18 @@ func TestSourceErrors(t *testing.T) {
 	}
 }
 
+// TestSourceShowsPositions: what the reader says is seen at once, without the subtask.
 func TestSourceShowsPositions(t *testing.T) {
 	source := &positioned{next: 5, end: 9}
 	op := NewSource(source, eventtime.NoWatermarks[int](), "dead")
-	rt, clock := testRuntime(t)
+	rt, _ := testRuntime(t)
 	must(t, op.Open(rt, &logged{}))
 	must(t, op.AddSplits([]connector.Split{named("a")}))
-	a := rt.Metrics.Splits.All()[0]
-	if a.CurrentOffset.Value() != -1 || a.EndOffset.Value() != -1 {
-		t.Errorf("positions %d of %d before they are known", a.CurrentOffset.Value(), a.EndOffset.Value())
-	}
-	clock.advance(t, 1000+positionsInterval)
-	if a.CurrentOffset.Value() != 5 || a.EndOffset.Value() != 9 {
-		t.Errorf("positions %d of %d, want 5 of 9", a.CurrentOffset.Value(), a.EndOffset.Value())
+	for _, end := range []int64{9, 12, -1} {
+		source.end = end
+		if got, want := rt.Metrics.Splits.Positions()["a"], (metric.Position{Next: 5, End: end, Committed: -1}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
 	}
 }
 

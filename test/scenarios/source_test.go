@@ -7,6 +7,7 @@ import (
 	"encoding/json/v2"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/lowwater/lowwater/connector"
@@ -79,6 +80,7 @@ func (s *replaySource) NewReader(ctx context.Context, rt connector.ReaderRuntime
 type replayReader struct {
 	connector.Reader[event]
 	source *replaySource
+	mu     sync.Mutex // guards splits and what they hold from Positions
 	splits []*heldSplit
 	timer  *time.Timer // runs until the next record is due
 	wake   chan struct{}
@@ -132,9 +134,11 @@ func (r *replayReader) Close() error {
 }
 
 func (r *replayReader) AddSplits(splits []connector.Split) error {
+	r.mu.Lock()
 	for _, s := range splits {
 		r.splits = append(r.splits, &heldSplit{id: s.ID(), readAt: r.source.readAt[s.ID()]})
 	}
+	r.mu.Unlock()
 	return r.Reader.AddSplits(splits)
 }
 
@@ -147,7 +151,7 @@ func (r *replayReader) Poll(out connector.ReaderOutput[event]) (connector.PollSt
 	now := time.Now()
 	for _, s := range r.splits {
 		if s.isDue(now) {
-			return connector.MoreAvailable, s.passOn(out, now)
+			return connector.MoreAvailable, r.passOn(s, out, now)
 		}
 	}
 	status, err := r.Reader.Poll(&holdingOutput{out, r})
@@ -178,16 +182,18 @@ func (s *heldSplit) isDue(now time.Time) bool {
 }
 
 // passOn passes on the next records that are due, at most a batch.
-func (s *heldSplit) passOn(out connector.ReaderOutput[event], now time.Time) error {
+func (r *replayReader) passOn(s *heldSplit, out connector.ReaderOutput[event], now time.Time) error {
 	b := out.Batch()
 	s.offsets = s.offsets[:0]
 	timestamps := s.records[0].timestamps
+	r.mu.Lock()
 	for b.Len() < connector.BatchSize && s.isDue(now) && s.records[0].timestamps == timestamps {
-		r := s.records[0]
+		record := s.records[0]
 		s.records = s.records[1:]
-		b.Append(r.value, r.timestamp, 0)
-		s.offsets = append(s.offsets, r.offset)
+		b.Append(record.value, record.timestamp, 0)
+		s.offsets = append(s.offsets, record.offset)
 	}
+	r.mu.Unlock()
 	return out.Emit(s.id, b, s.offsets, timestamps)
 }
 
@@ -214,6 +220,8 @@ func (r *replayReader) setPaused(ids []string, paused bool) {
 
 // Positions implements connector.SplitPositions.
 func (r *replayReader) Positions(yield func(splitID string, next, end int64)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.Reader.(connector.SplitPositions).Positions(func(id string, next, end int64) {
 		i := slices.IndexFunc(r.splits, func(s *heldSplit) bool { return s.id == id })
 		if held := r.splits[i].records; len(held) > 0 {
@@ -240,6 +248,8 @@ func (o *holdingOutput) Emit(id string, b *connector.Batch[event], offsets []int
 	if len(s.records) == 0 && !s.readAt[last].After(time.Now()) {
 		return o.ReaderOutput.Emit(id, b, offsets, timestamps)
 	}
+	o.reader.mu.Lock()
+	defer o.reader.mu.Unlock()
 	for i, v := range b.Values {
 		s.records = append(s.records, heldRecord{v, b.Timestamps[i], offsets[i], timestamps})
 	}
