@@ -16,7 +16,7 @@ var rules = []rule{
 	withoutStrategy, overParallel, filtered, droppedInOperator, maxLeak,
 	aligned, quietInputs,
 	wallClock, idleBlocked, idleTooShort, afterSource, disorder,
-	reading, skewed, byDesign, windows, fewLate,
+	stuckReaders, reading, skewed, byDesign, windows, fewLate,
 }
 
 // Diagnose finds what holds event time back, lets it run ahead or loses records, and what

@@ -28,6 +28,9 @@ func reading(v *view) []Finding {
 		if !v.feeds(s) {
 			continue
 		}
+		if lost := s.unheard(); len(lost) > 0 {
+			found = append(found, unheardFinding(s, lost))
+		}
 		behind, told := s.behind()
 		if !told {
 			if f, ok := slowWithoutOffsets(s); ok {
@@ -38,7 +41,7 @@ func reading(v *view) []Finding {
 		var stalled, slow []split
 		for _, sp := range behind {
 			switch {
-			case sp.isPaused():
+			case sp.isPaused(), sp.stuck():
 			case sp.stalled():
 				stalled = append(stalled, sp)
 			default:
@@ -254,6 +257,11 @@ func slowFinding(s *source, slow []split) Finding {
 	if w := t.in; w.OK {
 		f.RuledOut = append(f.RuledOut, RuledOut{EventTimeSkew, "what holds the watermark back is unread records, not old ones"})
 	}
+	if o := s.chained(); o != nil && v.loadAt(s.op, worst.Subtask, busyOf).Or(0) >= saturated {
+		f.Culprit.Operator = o.ID
+		f.Why = append(f.Why, fmt.Sprintf("What it does besides reading is operator %s.", v.withChain(o, s.op)))
+		return f.fix(t, RemoveBottleneck, RepartitionKey)
+	}
 	switch {
 	case s.assigned && s.op.Parallelism >= len(s.splits):
 		return f.fix(t, RepartitionKey) // there is a reader for each
@@ -298,7 +306,7 @@ func backPressureFinding(t *target, s *source, lag string, age int64) Finding {
 			return dataSkewFinding(t, s, slow, h, lag, age)
 		}
 		c.Operator = slow.ID
-		who = "operator " + quoted(v.nameOf(slow.ID))
+		who = "operator " + v.withChain(slow, s.op)
 		f.Numbers = append(f.Numbers, Number{"busy_ms_per_s", v.load(slow, busyOf).Or(0)})
 		f.Why = append(f.Why, fmt.Sprintf("Operator %s is busy %s of the time; source %s waits for it %s.", quoted(v.nameOf(slow.ID)), percent(v.load(slow, busyOf)),
 			quoted(v.nameOf(s.op.ID)), percent(v.load(s.op, backPressuredOf))))

@@ -54,6 +54,8 @@ func (t *target) quiet() quiet {
 			switch {
 			case ok && s.millis >= sp.patience():
 				q.silent = append(q.silent, quietSplit{sp, s})
+			case sp.stuck():
+				q.flowing = append(q.flowing, sp)
 			case !ok && !sp.delivers():
 				q.unknown = append(q.unknown, sp)
 			default:

@@ -293,12 +293,23 @@ func (s *source) of(index int) []split {
 	return own
 }
 
-// lag returns the records that are still to be read.
+// lag returns the records that are still to be read, as the consumer or Kafka tells it: the
+// consumer of a subtask that is blocked knows of none that came since.
 func (sp *Split) lag() Known[int64] {
-	if sp.Lag.OK {
-		return sp.Lag
+	return greater(sp.Lag, KnowIf(max(sp.EndOffset.Value-sp.PositionOffset.Value, 0), sp.EndOffset.OK && sp.PositionOffset.OK))
+}
+
+// lag is that of the Split, but for offsets at the end that hold no records: the markers of
+// transactions stay behind the last record, and a consumer that has time knows them.
+func (sp split) lag() Known[int64] {
+	all := sp.Split.lag()
+	if !sp.Lag.OK || all.Value <= sp.Lag.Value || sp.occupied() {
+		return all
 	}
-	return KnowIf(max(sp.EndOffset.Value-sp.PositionOffset.Value, 0), sp.EndOffset.OK && sp.PositionOffset.OK)
+	if n := sp.appended(); n.OK && n.Value > sp.read().Or(0) {
+		return all // they get more, so they are records
+	}
+	return sp.Lag
 }
 
 // read returns how many records were read between the snapshots.
@@ -352,8 +363,11 @@ func (sp split) silent() (silence, bool) {
 func (sp split) quietFor() (silence, bool) {
 	v := sp.src.v
 	lag := sp.lag()
-	if sp.Unassigned || lag.OK && lag.Value > 0 {
+	if sp.Unassigned || lag.OK && lag.Value > 0 || sp.stuck() {
 		return silence{}, false
+	}
+	if !(sp.EndOffset.OK && sp.PositionOffset.OK) && sp.occupied() {
+		return silence{}, false // that is what the subtask says, which has not looked
 	}
 	q := silence{drained: lag.OK}
 	last := sp.LastAppendMillis

@@ -68,7 +68,7 @@ func newView(e *Evidence) *view {
 	if v.past != nil {
 		v.spanMillis = v.now.AtMillis - v.past.AtMillis
 	}
-	v.tasks = tasksOf(v.now)
+	v.tasks = v.loadsOf()
 	v.pastTasks = tasksOf(v.past)
 	for i := range e.Operators {
 		if o := &e.Operators[i]; o.Kind == KindSource {

@@ -1,0 +1,142 @@
+package why
+
+import (
+	"strings"
+	"testing"
+)
+
+// stuckEvidence is of a job in which source a has passed on nothing since the first snapshot,
+// while records were appended to its topic.
+func stuckEvidence(t *testing.T, load Task) *Evidence {
+	e := healthyEvidence(t)
+	past, now := &e.History[0], &e.History[len(e.History)-1]
+	for i := range now.Subtasks {
+		now.Subtasks[i] = past.Subtasks[i]
+	}
+	for i := range now.Splits {
+		end := now.Splits[i].EndOffset
+		now.Splits[i] = past.Splits[i]
+		now.Splits[i].EndOffset, now.Splits[i].Lag = end, Know[int64](0) // as heard before
+	}
+	for i := range now.Tasks {
+		if now.Tasks[i].Vertex == "a" {
+			now.Tasks[i].BusyMillis, now.Tasks[i].BackPressuredMillis, now.Tasks[i].IdleMillis = load.BusyMillis, load.BackPressuredMillis, Know[int64](0)
+		}
+	}
+	e.Operators = append(e.Operators, Operator{ID: "enrich", Name: "enrich", Kind: KindPlain, Vertex: "a", Parallelism: 2,
+		Inputs: []Input{{Edges: []Edge{{From: "a", Ship: ShipForward}}}}})
+	return e
+}
+
+var (
+	busyTask    = Task{BusyMillis: Know[int64](1000), BackPressuredMillis: Know[int64](0)}
+	blockedTask = Task{BusyMillis: Know[int64](0), BackPressuredMillis: Know[int64](1000)}
+)
+
+// TestStuckIsNotSilent: a subtask that is busy or blocked does not tell that nothing comes.
+func TestStuckIsNotSilent(t *testing.T) {
+	silent := func(e *Evidence) {
+		eachSplit(e, func(sp *Split) {
+			sp.LastReadMillis, sp.LastAppendMillis = Know(e.AtMillis-4*minute), Known[int64]{}
+			sp.EndOffset = Known[int64]{}
+		})
+	}
+	tests := []struct {
+		name   string
+		load   Task
+		change func(*Evidence)
+		want   string // in the answer
+	}{
+		{"chained", busyTask, nil, `operator "enrich"`},
+		{"chained, nobody tells ends", busyTask, silent, `operator "enrich"`},
+		{"chained, nothing to read", busyTask, func(e *Evidence) {
+			eachSplit(e, func(sp *Split) {
+				sp.EndOffset, sp.LastReadMillis, sp.LastAppendMillis = sp.PositionOffset, Know(e.AtMillis-4*minute), Know(e.AtMillis-4*minute)
+			})
+		}, `operator "enrich"`},
+		{"behind", blockedTask, func(e *Evidence) {
+			now := &e.History[len(e.History)-1]
+			for i := range now.Tasks {
+				if now.Tasks[i].Vertex == "per-minute" {
+					now.Tasks[i].BusyMillis = Know[int64](1000)
+				}
+			}
+		}, `operator "per-minute"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := stuckEvidence(t, tt.load)
+			if tt.change != nil {
+				tt.change(e)
+			}
+			d := Diagnose(e)
+			a := d.Answer()
+			if a.Code != Backpressure || a.Severity != Stall || !strings.Contains(a.Answer, tt.want) {
+				t.Errorf("want backpressure, %s:\n%v", tt.want, d)
+			}
+			for _, f := range d.Findings {
+				if f.Code == AllInputsQuiet || f.Code == QuietPartition || f.Code == StalledReader && f.Culprit.Source == "a" {
+					t.Errorf("found %s: %s", f.Code, f.Answer)
+				}
+			}
+		})
+	}
+	t.Run("idle", func(t *testing.T) {
+		e := stuckEvidence(t, Task{BusyMillis: Know[int64](0), BackPressuredMillis: Know[int64](0)})
+		splitsOf(&e.History[0], "a", func(sp *Split) { sp.Lag = Know[int64](10) })
+		if a := Diagnose(e).Answer(); a.Code != StalledReader {
+			t.Errorf("%s, want %s", a.Code, StalledReader)
+		}
+	})
+}
+
+// TestMarkersAreNoLag: the end of a partition is behind the markers of transactions.
+func TestMarkersAreNoLag(t *testing.T) {
+	e := healthyEvidence(t)
+	for i := range e.History {
+		splitsOf(&e.History[i], "a", func(sp *Split) {
+			sp.PositionOffset, sp.EndOffset, sp.Lag = Know[int64](100), Know[int64](101), Know[int64](0)
+			sp.Records, sp.LastReadMillis, sp.LastAppendMillis = Know[int64](100), Know(e.AtMillis-4*minute), Know(e.AtMillis-4*minute)
+		})
+	}
+	for _, f := range Diagnose(e).Findings {
+		if f.Code == StalledReader {
+			t.Errorf("found %s: %s", f.Code, f.Answer)
+		}
+	}
+}
+
+// TestLoadIsOfTheSpan: what a task does at the moment of the last look is not what limits it.
+func TestLoadIsOfTheSpan(t *testing.T) {
+	e := healthyEvidence(t)
+	past, now := e.History[0], e.History[len(e.History)-1]
+	e.History = []Snapshot{past}
+	for i, busy := range []int64{900, 900, 0} {
+		s := now
+		s.AtMillis = past.AtMillis + (now.AtMillis-past.AtMillis)*int64(i+1)/3
+		s.Tasks = []Task{{Vertex: "a", BusyMillis: Know(busy)}}
+		e.History = append(e.History, s)
+	}
+	e.History[3].AtMillis = now.AtMillis
+	v := newView(e)
+	if got := v.load(v.ops["a"], busyOf); got != Know[int64](600) && got != Know[int64](599) {
+		t.Errorf("busy %d ms/s, want 600", got.Value)
+	}
+}
+
+// TestKafkaDoesNotAnswer: a reader that cannot ask does not tell that nothing comes.
+func TestKafkaDoesNotAnswer(t *testing.T) {
+	e := stuckEvidence(t, Task{BusyMillis: Know[int64](0), BackPressuredMillis: Know[int64](0)})
+	e.Means.KafkaOffsets = false
+	e.Engine.Name = Lowwater
+	now := &e.History[len(e.History)-1]
+	for i := range now.Splits {
+		sp := &now.Splits[i]
+		sp.Lag, sp.EndOffset, sp.LastAppendMillis = Known[int64]{}, Known[int64]{}, Known[int64]{}
+		sp.LastReadMillis = Know(e.AtMillis - 4*minute)
+	}
+	a := Diagnose(e).Answer()
+	if a.Code != StalledReader || !strings.Contains(a.Answer, "does not answer") || len(a.Unless) == 0 || a.Fixes[0].Code != CheckBrokerAccess {
+		t.Errorf("%s: %s", a.Code, a.Answer)
+	}
+}
