@@ -128,7 +128,7 @@ type observer struct {
 	job    *flink.Collector
 	kafka  *kafka.Collector // nil without brokers
 	// told is what the server of a job of ours says itself, nil where there is none. With
-	// Kafka, what is seen here is more.
+	// Kafka, what is seen here is more, if it is seen.
 	told    *why.Report
 	details bool // look even if the server says it all
 	unseen  []string
@@ -190,10 +190,23 @@ func (o *observer) look(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", o.client, err)
 	}
 	o.unseen = o.job.Unseen()
-	if o.kafka != nil {
-		o.noKafka = o.kafka.Look(ctx, o.job.Evidence())
+	if o.kafka == nil {
+		return nil
+	}
+	o.noKafka = o.kafka.Look(ctx, o.job.Evidence())
+	o.told = nil
+	if o.sawNoKafka() { // the server knows more than is seen here then
+		var err error
+		if o.told, err = o.job.Report(ctx); err != nil {
+			return fmt.Errorf("%s: %w", o.client, err)
+		}
 	}
 	return nil
+}
+
+// sawNoKafka reports whether the last look saw nothing of Kafka, though it was to look there.
+func (o *observer) sawNoKafka() bool {
+	return o.kafka != nil && len(o.noKafka) > 0 && !o.job.Evidence().Means.KafkaOffsets
 }
 
 // follow turns to the job that has taken the place of one that a look did not find. The
@@ -211,12 +224,18 @@ func (o *observer) follow(ctx context.Context, look error) error {
 }
 
 func (o *observer) diagnose() *why.Diagnosis {
+	var d *why.Diagnosis
 	if o.told != nil {
-		return o.told.Diagnosis(o.job.Evidence().Engine)
+		d = o.told.Diagnosis(o.job.Evidence().Engine)
+	} else {
+		d = why.Diagnose(o.job.Evidence())
+		d.Blind = append(d.Blind, o.unseen...)
 	}
-	d := why.Diagnose(o.job.Evidence())
-	d.Blind = append(d.Blind, o.unseen...)
 	d.Failed = o.noKafka
+	if f := d.Answer(); f.Code == why.None && o.sawNoKafka() {
+		f.Code = why.NotEnoughEvidence
+		f.Answer = "There is not enough evidence: Kafka was to be asked, and was not seen. Without it: " + f.Answer
+	}
 	return d
 }
 

@@ -255,3 +255,30 @@ func TestErrorsDoNotSteerTheTerminal(t *testing.T) {
 		t.Errorf("%v: %q", err, &out)
 	}
 }
+
+// TestWhyOfOurServerWithoutKafka: what the server says counts where the brokers do not answer,
+// and that nothing is wrong is not known then.
+func TestWhyOfOurServerWithoutKafka(t *testing.T) {
+	for _, tt := range []struct {
+		code why.Code
+		exit int
+		want string
+	}{
+		{why.None, exitBlind, "There is not enough evidence: Kafka was to be asked"},
+		{why.QuietInput, exitFindings, "The server knows."},
+	} {
+		report := why.Report{Job: "quiet", Cause: tt.code, Severity: why.Stall, Findings: []why.FindingReport{{Code: tt.code, Severity: why.Stall, Answer: "The server knows."}}}
+		if tt.code == why.None {
+			report.Severity, report.Findings[0].Severity = why.Fine, why.Fine
+		}
+		text, err := json.Marshal(report)
+		if err != nil {
+			t.Fatal(err)
+		}
+		url := ownServer(t, map[string]string{"graph": "{}", "why": string(text)})
+		out, _ := runCLI(t, tt.exit, "why", "--url", url, "--for=1h", "--brokers=127.0.0.1:1")
+		if !strings.Contains(out, tt.want) || !strings.Contains(out, "could not see\n  anything of Kafka") {
+			t.Errorf("%s:\n%s", tt.code, out)
+		}
+	}
+}

@@ -108,10 +108,10 @@ func stuckFinding(s *source, stuck []split) Finding {
 	if o != nil {
 		f.Culprit.Operator, who = o.ID, "operator "+v.withChain(o, s.op)
 	}
-	f.Answer = fmt.Sprintf("%s is silent because %s does not get on: source %s has passed on no record in the last %s.",
+	f.Answer = fmt.Sprintf("%s is silent because %s is stuck, or that slow: source %s has passed on no record in the last %s.",
 		t.title(), who, quoted(v.nameOf(s.op.ID)), duration(v.spanMillis))
 	if t.moves() {
-		f.Answer = fmt.Sprintf("Records of %s are missing in the results of %s because %s does not get on: none was passed on in the last %s.",
+		f.Answer = fmt.Sprintf("Records of %s are missing in the results of %s because %s is stuck, or that slow: none was passed on in the last %s.",
 			s.these(stuck), quoted(v.nameOf(t.op.ID)), who, duration(v.spanMillis))
 	}
 	f.Why = append(f.Why, fmt.Sprintf("The subtask that reads %s is busy %s of the time, and %s of it blocked by what is behind it.",

@@ -62,7 +62,7 @@ func (c *Collector) Look(ctx context.Context, e *why.Evidence) (unseen []string)
 	}
 	l := &look{c: c, e: e, now: &e.History[len(e.History)-1]}
 	if err := l.topics(ctx); err != nil {
-		return []string{fmt.Sprintf("nothing of Kafka: %v", short(err))}
+		return []string{fmt.Sprintf("anything of Kafka: %v", short(err))}
 	}
 	if len(l.names) == 0 {
 		return l.unseen
