@@ -165,6 +165,8 @@ type Split struct {
 	CommittedOffset int64
 	// LastRecordAt is zero if the split has had no record.
 	LastRecordAt time.Time
+	// LongestPause is the longest time between two records so far.
+	LongestPause time.Duration
 	// LastEventTime is the largest event time seen, in milliseconds;
 	// eventtime.MinTimestamp if there was none.
 	LastEventTime int64

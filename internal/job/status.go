@@ -164,6 +164,7 @@ func splitStatus(m *metric.Split, at metric.Position) status.Split {
 		CurrentOffset:    max(m.CurrentOffset.Value(), at.Next),
 		EndOffset:        at.End,
 		LastEventTime:    m.LastEventTime.Value(),
+		LongestPause:     time.Duration(m.LongestPause.Value()) * time.Millisecond,
 	}
 	switch {
 	case s.State == status.SplitFinished:

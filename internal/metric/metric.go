@@ -162,6 +162,8 @@ type Split struct {
 	// there was none. LastEventTime is the largest event time.
 	LastRecordAt  Gauge
 	LastEventTime Gauge
+	// LongestPause is the longest time between two records, in milliseconds of the wall clock.
+	LongestPause Gauge
 	// State is a status.SplitState, IdleBy a status.IdleReason, StateSince the wall clock
 	// when that state began, in milliseconds.
 	State      Gauge

@@ -90,7 +90,11 @@ func (s *sourceOperator[T]) measure(sp *sourceSplit[T], b *connector.Batch[T]) (
 	m.LastEventTime.Set(max(latest, m.LastEventTime.Value()))
 	m.NumRecordsIn.Add(int64(b.Len()))
 	m.CurrentOffset.Set(b.Origins[b.Len()-1].Offset() + 1)
-	m.LastRecordAt.Set(s.rt.Timers.Now())
+	now, last := s.rt.Timers.Now(), m.LastRecordAt.Value()
+	if last != 0 && now-last > m.LongestPause.Value() {
+		m.LongestPause.Set(now - last)
+	}
+	m.LastRecordAt.Set(now)
 	s.rt.Metrics.NumRecordsIn.Add(int64(b.Len()))
 	s.rt.Metrics.Source.RecordEmitted(b.Timestamps[b.Len()-1])
 	return latest

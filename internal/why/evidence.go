@@ -343,6 +343,8 @@ type Split struct {
 	Records               Known[int64]
 	// LastReadMillis is the wall clock of the last record, or Never.
 	LastReadMillis Known[int64]
+	// LongestPauseMillis is the longest time between two records so far.
+	LongestPauseMillis Known[int64]
 	// MaxEventMillis is the largest event time as assigned, MinTime without records.
 	MaxEventMillis Known[int64]
 	// FutureRecords are those too far ahead of the clock to move the watermark.

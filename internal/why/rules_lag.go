@@ -229,6 +229,10 @@ func slowFinding(s *source, slow []split) Finding {
 	if blocked.Or(0) >= blockedShare {
 		return backPressureFinding(t, s, fmt.Sprintf("the lag of %s is %s of records, %d of them, and does not shrink", s.partitionsText(slow), duration(age), worst.lag().Value), age)
 	}
+	chained := s.chained()
+	if chained != nil && v.loadAt(s.op, worst.Subtask, busyOf).Or(0) >= saturated {
+		return slowChainFinding(t, s, chained, slow, worst)
+	}
 	c := s.culprit(slow)
 	f := Finding{
 		Code: PartitionLag, Severity: Slow, Culprit: c,
@@ -257,11 +261,6 @@ func slowFinding(s *source, slow []split) Finding {
 	if w := t.in; w.OK {
 		f.RuledOut = append(f.RuledOut, RuledOut{EventTimeSkew, "what holds the watermark back is unread records, not old ones"})
 	}
-	if o := s.chained(); o != nil && v.loadAt(s.op, worst.Subtask, busyOf).Or(0) >= saturated {
-		f.Culprit.Operator = o.ID
-		f.Why = append(f.Why, fmt.Sprintf("What it does besides reading is operator %s.", v.withChain(o, s.op)))
-		return f.fix(t, RemoveBottleneck, RepartitionKey)
-	}
 	switch {
 	case s.assigned && s.op.Parallelism >= len(s.splits):
 		return f.fix(t, RepartitionKey) // there is a reader for each
@@ -269,6 +268,28 @@ func slowFinding(s *source, slow []split) Finding {
 		return f.fix(t, RepartitionKey, ScaleSource)
 	}
 	return f.fix(t, ScaleSource, RepartitionKey)
+}
+
+// slowChainFinding tells of a source whose own task is slower than records come, by what is
+// chained to it.
+func slowChainFinding(t *target, s *source, o *Operator, slow []split, worst split) Finding {
+	v := s.v
+	age, busy := worst.backlogMillis().Value, v.loadAt(s.op, worst.Subtask, busyOf)
+	f := Finding{
+		Code: Backpressure, Severity: Slow, Culprit: Culprit{Source: s.op.ID, Topic: s.topic(s.splits), Operator: o.ID},
+		Answer: fmt.Sprintf("Results of %s come late because operator %s, in the task of source %s, is slower than records come: event time falls behind by %s.",
+			quoted(v.nameOf(t.op.ID)), v.withChain(o, s.op), quoted(v.nameOf(s.op.ID)), duration(age)),
+		Why: []string{
+			fmt.Sprintf("The lag of %s is %s of records, %d of them, and does not shrink.", s.partitionsText(slow), duration(age), worst.lag().Value),
+			fmt.Sprintf("The subtask that reads %s is busy %s of the time. Behind a rebalance the operator would have subtasks of its own.", worst.called(), percent(busy)),
+		},
+		Numbers:  []Number{{"lag", worst.lag().Value}, {"behind_ms", age}, {"busy_ms_per_s", busy.Or(0)}},
+		RuledOut: []RuledOut{{QuietPartition, "records come"}, {StalledReader, "the reader is busy, and does not wait for Kafka"}},
+	}
+	if len(slow) < len(s.splits) {
+		return f.fix(t, RemoveBottleneck, RepartitionKey)
+	}
+	return f.fix(t, RemoveBottleneck, ScaleOperator)
 }
 
 func (s *source) partitionsText(splits []split) string {

@@ -97,7 +97,7 @@ func stuckReaders(v *view) []Finding {
 
 func stuckFinding(s *source, stuck []split) Finding {
 	v, t := s.v, s.v.targetOf(s)
-	f := Finding{Code: Backpressure, Severity: Stall, Culprit: s.culprit(stuck)}
+	f := Finding{Code: Backpressure, Severity: Stall, Culprit: Culprit{Source: s.op.ID, Topic: s.topic(s.splits)}}
 	busy, blocked := v.loadAt(s.op, stuck[0].Subtask, busyOf), v.loadAt(s.op, stuck[0].Subtask, backPressuredOf)
 	who := "an operator behind source " + quoted(v.nameOf(s.op.ID))
 	o := v.bottleneck(s)

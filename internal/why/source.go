@@ -484,15 +484,25 @@ func (sp split) topEvent() Known[int64] {
 // timeOf returns t, unknown if it is MinTime, which stands for nothing.
 func timeOf(t Known[int64]) Known[int64] { return KnowIf(t.Value, t.OK && t.Value != MinTime) }
 
+// fewRecords is how many do not tell yet how often they come: the first ones may be a batch.
+const fewRecords = 10
+
 // patience returns how long a split may be silent before that is worth telling: longer
-// than its idle timeout needs, and than it usually takes.
+// than its idle timeout needs, and than it usually takes. Where records come in batches the
+// mean says little, and the longest pause what to expect.
 func (sp split) patience() int64 {
 	v := sp.src.v
 	p := int64(patienceMillis)
 	if idle := sp.src.gen.idleness(); idle.OK && idle.Value > 0 {
 		p = max(p, min(idle.Value+5*v.intervalMillis()+1000, longestPatienceMillis))
 	}
-	if gap := sp.typicalGapMillis(); gap.OK {
+	pause := sp.LongestPauseMillis
+	if pause.OK {
+		p = max(p, min(pause.Value*3/2, longestPatienceMillis))
+	}
+	if gap := sp.typicalGapMillis(); pause.OK && sp.Records.Or(fewRecords) < fewRecords {
+		p = longestPatienceMillis
+	} else if gap.OK {
 		p = max(p, min(3*gap.Value, longestPatienceMillis))
 	} else if at := greater(timeOf(sp.LastAppendMillis), timeOf(sp.LastReadMillis)); at.OK {
 		p = max(p, 2*patienceMillis) // it had records, nobody knows how often

@@ -140,3 +140,48 @@ func TestKafkaDoesNotAnswer(t *testing.T) {
 		t.Errorf("%s: %s", a.Code, a.Answer)
 	}
 }
+
+// TestBatches: where records come in batches, the pause between them is no silence.
+func TestBatches(t *testing.T) {
+	tests := []struct {
+		name           string
+		records, pause int64
+		quiet          int64 // since the last record
+		want           bool
+	}{
+		{"first batch", 3, 0, 2 * minute, false},
+		{"pauses of 100 s", 30, 100_000, 2 * minute, false},
+		{"pauses of 100 s, and long after", 30, 100_000, 4 * minute, true},
+		{"no pauses", 300, 1000, 2 * minute, true},
+	}
+	for _, tt := range tests {
+		e := healthyEvidence(t)
+		for i := range e.History {
+			eachSplit(e, func(sp *Split) {
+				sp.LastAppendMillis, sp.LastRecordMillis, sp.LastPayloadMillis, sp.Profile = Known[int64]{}, Known[int64]{}, Known[int64]{}, nil
+				sp.PositionOffset, sp.EndOffset, sp.Lag = Know(tt.records), Know(tt.records), Known[int64]{}
+				sp.Records, sp.LastReadMillis, sp.LongestPauseMillis = Know(tt.records), Know(e.AtMillis-tt.quiet), Know(tt.pause)
+			})
+			subtasksOf(&e.History[i], "per-minute", func(sub *Subtask) { sub.InputWatermark = Know(e.AtMillis - tt.quiet - 2001) })
+		}
+		d := Diagnose(e)
+		if got := d.Answer().Code == AllInputsQuiet; got != tt.want {
+			t.Errorf("%s: %s: %s", tt.name, d.Answer().Code, d.Answer().Answer)
+		}
+	}
+}
+
+// TestSlowChain: what runs in the task of a source is named where that is too slow.
+func TestSlowChain(t *testing.T) {
+	e := stuckEvidence(t, busyTask)
+	for i := range e.History {
+		splitsOf(&e.History[i], "a", func(sp *Split) {
+			sp.Lag, sp.PositionOffset, sp.EndOffset = Known[int64]{}, Know(int64(300+20*i)), Know(int64(500+60*i))
+			sp.Records = sp.PositionOffset
+		})
+	}
+	a := Diagnose(e).Answer()
+	if a.Code != Backpressure || a.Severity != Slow || a.Culprit.Operator != "enrich" || a.Fixes[0].Code != RemoveBottleneck {
+		t.Errorf("%s, %s, %s: %s", a.Code, a.Severity, a.Culprit.Operator, a.Answer)
+	}
+}

@@ -217,6 +217,7 @@ func splitOf(source string, subtask int, sp, before *status.Split) why.Split {
 		PositionOffset: why.KnowIf(sp.CurrentOffset, sp.CurrentOffset >= 0), EndOffset: why.KnowIf(sp.EndOffset, sp.EndOffset >= 0),
 	}
 	if sp.Records > 0 {
+		out.LongestPauseMillis = why.Know(sp.LongestPause.Milliseconds())
 		out.LastReadMillis, out.MaxEventMillis = why.Know(sp.LastRecordAt.UnixMilli()), why.Know(sp.LastEventTime)
 	}
 	if before == nil {

@@ -30,7 +30,7 @@ func job(d time.Duration, n int64) *status.Job {
 				Name: "orders", RecordsIn: n, RecordsOut: n, CurrentInputWatermark: eventtime.MinTimestamp, CurrentOutputWatermark: 5,
 				Splits: []status.Split{{
 					ID: "orders-3", Topic: "orders", Partition: 3, State: status.SplitIdle, Records: n, CurrentWatermark: 5, CurrentOffset: 7, EndOffset: -1,
-					LastRecordAt: began, LastEventTime: 6, ActiveFor: d / 2, IdleFor: d / 2, Future: status.Sample{Count: 2},
+					LastRecordAt: began, LongestPause: 3 * time.Second, LastEventTime: 6, ActiveFor: d / 2, IdleFor: d / 2, Future: status.Sample{Count: 2},
 				}},
 			}},
 		}}},
@@ -64,7 +64,7 @@ func TestAdd(t *testing.T) {
 		Splits: []why.Split{{
 			Source: "orders", Topic: "orders", Partition: 3, Subtask: why.Know(0), Watermark: k(5), State: why.Know(why.SplitIdle),
 			ActiveMillisPerSecond: k(500), IdleMillisPerSecond: k(500), PausedMillisPerSecond: k(0), Records: k(10),
-			LastReadMillis: k(1_000_000), MaxEventMillis: k(6), FutureRecords: k(2), PositionOffset: k(7),
+			LastReadMillis: k(1_000_000), LongestPauseMillis: k(3000), MaxEventMillis: k(6), FutureRecords: k(2), PositionOffset: k(7),
 		}},
 		Tasks: []why.Task{
 			{Vertex: "vertex 0", BusyMillis: k(250), IdleMillis: k(500), BackPressuredMillis: k(250)},
