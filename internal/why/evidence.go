@@ -353,6 +353,8 @@ type Split struct {
 	// From Kafka, or from the consumer.
 	PositionOffset Known[int64] // next offset to read
 	EndOffset      Known[int64]
+	// EndLost: the reader knew the end and does not any more, since Kafka does not answer it.
+	EndLost bool
 	// Lag is the records still to be read; if unknown it is End - Position.
 	Lag Known[int64]
 	// LastAppendMillis is the wall clock of the last append, or Never.

@@ -152,35 +152,19 @@ func (v *view) withChain(o, except *Operator) string {
 	return fmt.Sprintf("%s (or %s, chained to it)", quoted(v.nameOf(o.ID)), list(others))
 }
 
-// unheard returns the partitions of a job of ours of whose ends the reader hears nothing any
-// more: it asks all the time, so the brokers do not answer.
+// unheard returns the partitions that nothing was read of, and of whose ends the reader hears
+// nothing any more: it asks all the time, so the brokers do not answer.
 func (s *source) unheard() []split {
-	if s.v.e.Engine.Name != Lowwater || s.v.e.Means.KafkaOffsets || s.v.targetOf(s).moves() {
-		return nil
-	}
 	var lost []split
 	for _, sp := range s.splits {
-		if sp.Topic == "" || sp.Unassigned || !sp.PositionOffset.OK || sp.lag().OK || sp.State.OK && sp.State.Value == SplitFinished {
-			continue
-		}
-		if n := sp.read(); n.OK && n.Value == 0 && s.v.everHeard(sp) {
+		if n := sp.read(); sp.EndLost && !sp.lag().OK && n.OK && n.Value == 0 {
 			lost = append(lost, sp)
 		}
 	}
-	return lost
-}
-
-// everHeard reports whether the end of a partition was known at some time.
-func (v *view) everHeard(sp split) bool {
-	for i := range slices.Backward(v.e.History) {
-		for k := range v.e.History[i].Splits {
-			p := &v.e.History[i].Splits[k]
-			if p.Source == sp.Source && p.Topic == sp.Topic && p.Partition == sp.Partition && p.lag().OK {
-				return true
-			}
-		}
+	if len(lost) > 0 && s.v.targetOf(s).moves() {
+		return nil
 	}
-	return false
+	return lost
 }
 
 // unheardFinding tells of brokers that do not answer.

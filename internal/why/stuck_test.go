@@ -128,12 +128,11 @@ func TestLoadIsOfTheSpan(t *testing.T) {
 func TestKafkaDoesNotAnswer(t *testing.T) {
 	e := stuckEvidence(t, Task{BusyMillis: Know[int64](0), BackPressuredMillis: Know[int64](0)})
 	e.Means.KafkaOffsets = false
-	e.Engine.Name = Lowwater
 	now := &e.History[len(e.History)-1]
 	for i := range now.Splits {
 		sp := &now.Splits[i]
 		sp.Lag, sp.EndOffset, sp.LastAppendMillis = Known[int64]{}, Known[int64]{}, Known[int64]{}
-		sp.LastReadMillis = Know(e.AtMillis - 4*minute)
+		sp.LastReadMillis, sp.EndLost = Know(e.AtMillis-4*minute), true
 	}
 	a := Diagnose(e).Answer()
 	if a.Code != StalledReader || !strings.Contains(a.Answer, "does not answer") || len(a.Unless) == 0 || a.Fixes[0].Code != CheckBrokerAccess {

@@ -17,16 +17,20 @@ type Collector struct {
 	evidence why.Evidence
 	// operators are the IDs by vertex and place in the chain.
 	operators [][]string
-	sources   map[string]string // IDs by the name that late records give
-	kafka     map[string]bool   // IDs of sources with splits of topics
-	sinks     map[string]bool   // IDs of operators that nothing is behind
-	before    *status.Job       // what the last snapshot was made of
+	sources   map[string]string      // IDs by the name that late records give
+	kafka     map[string]bool        // IDs of sources with splits of topics
+	heard     map[splitOfSource]bool // whose ends were known once
+	sinks     map[string]bool        // IDs of operators that nothing is behind
+	before    *status.Job            // what the last snapshot was made of
 	beforeAt  time.Time
 }
 
+// splitOfSource names a split by the IDs of both.
+type splitOfSource struct{ source, split string }
+
 // New returns a collector for a job with that plan.
 func New(d *graph.Description, version string) *Collector {
-	c := &Collector{sources: map[string]string{}, kafka: map[string]bool{}, sinks: map[string]bool{}, evidence: why.Evidence{
+	c := &Collector{sources: map[string]string{}, kafka: map[string]bool{}, heard: map[splitOfSource]bool{}, sinks: map[string]bool{}, evidence: why.Evidence{
 		Engine: why.Engine{Name: why.Lowwater, Version: version}, Job: d.Job,
 		WatermarkIntervalMillis: why.Know(d.WatermarkIntervalMillis),
 		Means:                   why.Means{Engine: true, SplitGauges: true},
@@ -137,7 +141,12 @@ func (c *Collector) addSubtask(now *why.Snapshot, job *status.Job, vertex, index
 		earlier := splitsOf(before, i)
 		for k := range s.Operators[i].Splits {
 			sp := &s.Operators[i].Splits[k]
-			now.Splits = append(now.Splits, splitOf(id, index, sp, earlier[sp.ID]))
+			out, name := splitOf(id, index, sp, earlier[sp.ID]), splitOfSource{id, sp.ID}
+			if out.EndOffset.OK {
+				c.heard[name] = true
+			}
+			out.EndLost = !out.EndOffset.OK && c.heard[name] && sp.State != status.SplitFinished
+			now.Splits = append(now.Splits, out)
 		}
 	}
 }

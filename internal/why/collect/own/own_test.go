@@ -177,3 +177,22 @@ func TestSplitsWithoutTopic(t *testing.T) {
 		}
 	}
 }
+
+// TestEndLost: an end that was known and is not any more is told from one that never was.
+func TestEndLost(t *testing.T) {
+	c := New(&graph.Description{Operators: []graph.OperatorDescription{{Name: "orders", Source: &graph.SourceDescription{}}}}, "")
+	look := func(at time.Time, end int64) why.Split {
+		c.Add(&status.Job{Vertices: []status.Vertex{{Subtasks: []status.Subtask{{Operators: []status.Operator{{Name: "orders", Splits: []status.Split{
+			{ID: "orders-0", Topic: "orders", CurrentOffset: 3, EndOffset: end}}}}}}}}}, at)
+		history := c.Evidence().History
+		return history[len(history)-1].Splits[0]
+	}
+	for i, tt := range []struct {
+		end  int64
+		want bool
+	}{{-1, false}, {3, false}, {-1, true}, {-1, true}, {3, false}} {
+		if got := look(time.UnixMilli(int64(i)*1000), tt.end); got.EndLost != tt.want || got.EndOffset.OK != (tt.end >= 0) {
+			t.Errorf("look %d: %+v", i, got)
+		}
+	}
+}
