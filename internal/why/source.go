@@ -485,7 +485,7 @@ func (sp split) topEvent() Known[int64] {
 func timeOf(t Known[int64]) Known[int64] { return KnowIf(t.Value, t.OK && t.Value != MinTime) }
 
 // fewRecords is how many do not tell yet how often they come: the first ones may be a batch.
-const fewRecords = 10
+const fewRecords = 5
 
 // patience returns how long a split may be silent before that is worth telling: longer
 // than its idle timeout needs, and than it usually takes. Where records come in batches the
