@@ -12,9 +12,9 @@ type rule func(*view) []Finding
 // rules are all of them. They are independent of each other: what explains what is decided
 // on their findings.
 var rules = []rule{
-	wrongUnit, timezone, future, noAssigner,
+	wrongUnit, missing, timezone, future, noAssigner,
 	withoutStrategy, overParallel, filtered, droppedInOperator, maxLeak,
-	aligned, quietInputs,
+	aligned, quietInputs, standStill,
 	wallClock, idleBlocked, idleTooShort, afterSource, disorder,
 	stuckReaders, reading, skewed, byDesign, windows, fewLate,
 }
@@ -42,7 +42,7 @@ func Diagnose(e *Evidence) *Diagnosis {
 // nothing has come out, or why records have come out of a side output.
 func (f *Finding) answers() bool {
 	c := f.Code
-	return c == WindowNotDue || c == SessionNeverGaps || c == DelayByDesign || c == AllInputsQuiet || f.aside() && c != NotEnoughEvidence
+	return c == WindowNotDue || c == SessionNeverGaps || c == DelayByDesign || c == AllInputsQuiet || c == TimestampsStandStill || f.aside() && c != NotEnoughEvidence
 }
 
 // before orders findings: the worse first, then the order of the registry.
@@ -102,9 +102,9 @@ func (v *view) explains(a, b *Finding) bool {
 	if b.Severity.rank() < a.Severity.rank() && len(a.Unless) > 0 && len(b.Unless) == 0 {
 		return false // what is sure and worse is not explained by a guess
 	}
-	if (a.Code == TimestampsTooFine || a.Code == FutureTimestamp) && b.Severity == Stall && len(b.Unless) == 0 &&
+	if (a.Code == TimestampsTooFine || a.Code == FutureTimestamp || a.Code == TimestampsMissing) && b.Severity == Stall && len(b.Unless) == 0 &&
 		len(a.Culprit.Partitions) > 0 && len(b.Culprit.Partitions) > 0 && (a.Culprit.Source != b.Culprit.Source || disjoint(a.Culprit.Partitions, b.Culprit.Partitions)) {
-		return false // what is ahead does not hold others back
+		return false // what is ahead, or comes from elsewhere, does not hold others back
 	}
 	return v.related(a, b)
 }
@@ -128,96 +128,6 @@ func (v *view) related(a, b *Finding) bool {
 		}
 	}
 	return false
-}
-
-// unexplained tells of targets whose watermark stands still, where no rule says why.
-func unexplained(v *view) []Finding {
-	var found []Finding
-	for _, t := range v.targets() {
-		stuck, known := t.stuck()
-		if v.starting() || !known || !stuck || t.late.in.Or(0) == 0 {
-			continue
-		}
-		f := Finding{
-			Code: NotEnoughEvidence, Severity: Stall,
-			Culprit: Culprit{Operator: t.op.ID},
-			Answer:  t.title() + " is silent because event time has not begun there, though records come; what was seen does not tell why.",
-			Unless: []Unless{
-				{NoWatermarkStrategy, "the description of the job"}, {QuietPartition, "when each partition had records last"}, {OverParallelSource, "the assignment of partitions"},
-			},
-		}
-		if t.in.Value != MinTime {
-			if v.spanMillis < lookBackMillis || minus(v.now.AtMillis, t.in.Value) < longestPatienceMillis || t.late.inGrown.Or(0) == 0 {
-				continue
-			}
-			f.Answer = t.title() + " is silent because its watermark stands still at " + instant(t.in.Value) + ", though records come; what was seen does not tell why."
-			f.Unless = f.Unless[1:2]
-		}
-		if s := t.hold.src; s != nil && !t.hold.allIdle {
-			f.Culprit.Source, f.Culprit.Topic = s.op.ID, s.topic(t.hold.splits)
-			if t.hold.subtask >= 0 {
-				f.Culprit.Subtasks = []int{t.hold.subtask}
-			}
-			f.Why = append(f.Why, "The smallest watermark comes from there: source "+quoted(v.nameOf(s.op.ID))+".")
-		}
-		found = append(found, f)
-	}
-	return found
-}
-
-// nothing is the finding that nothing is wrong, or that nobody can tell.
-func nothing(v *view) Finding {
-	f := Finding{Code: None, Severity: Fine, Answer: "Nothing holds event time back."}
-	ts := v.targets()
-	switch {
-	case len(v.e.Operators) == 0 || len(v.e.History) == 0:
-		f.Code, f.Answer = NotEnoughEvidence, "There is not enough evidence: nothing was seen of the job."
-		return f
-	case len(ts) == 0:
-		f.Answer = "No operator of the job waits for event time."
-		return f
-	case v.starting():
-		f.Answer = "The job has just started; nothing is expected of event time yet."
-		return f
-	}
-	told := false
-	var held *target
-	for _, t := range ts {
-		told = told || t.in.OK
-		if held == nil && t.held() {
-			held = t
-		}
-		if !t.in.OK || t.in.Value == MinTime || t.in.Value == MaxTime {
-			continue
-		}
-		behind := minus(v.now.AtMillis, t.in.Value)
-		s := quoted(v.nameOf(t.op.ID)) + ": the watermark is " + instant(t.in.Value) + ", " + distance(behind) + " the clock"
-		if p := t.pace(); p.OK {
-			s += ", and goes on by " + duration(p.Value) + " each second"
-			f.Numbers = append(f.Numbers, Number{"pace_ms_per_s", p.Value})
-		}
-		f.Why = append(f.Why, s+".")
-		f.Numbers = append(f.Numbers, Number{"behind_ms", behind})
-		if behind > 2*longestPatienceMillis && v.past != nil {
-			f.Why = append(f.Why, "A bound as long as that, old records, or a backlog would look like this.")
-		}
-	}
-	if !told {
-		f.Code = NotEnoughEvidence
-		f.Answer = "There is not enough evidence: no watermark of an operator that waits for event time was seen."
-	} else if v.past == nil {
-		f.Code, f.Answer = NotEnoughEvidence, "Nothing is wrong at first sight; one look does not tell what moves and what stands still."
-	} else if held != nil && v.spanMillis < patienceMillis {
-		f.Code, f.Culprit.Operator = NotEnoughEvidence, held.op.ID
-		f.Answer = fmt.Sprintf("There is not enough evidence: the watermark of %s stands still though a part of its input is beyond the end of a window. "+
-			"Looks that are %s apart do not tell a pause from silence; that takes %s.", quoted(v.nameOf(held.op.ID)), duration(v.spanMillis), duration(patienceMillis))
-	}
-	for _, s := range v.sources {
-		if s.gen.fromRecord() && s.gen.place != genNone && !v.e.Means.KafkaRecords {
-			f.Why = append(f.Why, "Source "+quoted(v.nameOf(s.op.ID))+" takes the Kafka timestamp for event time; whether the payload has another was not seen.")
-		}
-	}
-	return f
 }
 
 // distance says how far something is behind, or ahead of, what follows.

@@ -54,6 +54,9 @@ type Evidence struct {
 	WatermarkIntervalMillis Known[int64]
 	Means                   Means
 	Operators               []Operator // sources first, each behind its inputs
+	// StandsSince is, by operators that wait for event time, when they came to have the
+	// watermark that they have, where somebody has looked for longer than History goes back.
+	StandsSince map[string]int64
 	// History is what was seen at several times, oldest first; the last is the present.
 	// Two that are some seconds apart tell what moves; a rule that needs to know that says
 	// so if there is only one.
@@ -124,6 +127,8 @@ type Operator struct {
 	Strategy *Strategy
 	// Window is set for windows whose definition is known.
 	Window *Window
+	// NeverFires is set for windows that nothing will ever fire.
+	NeverFires bool
 }
 
 // Input is a logical input; with several edges it is a union.

@@ -54,6 +54,13 @@ var remedies = map[FixCode]remedy{
 		do:    "Find out why nothing is written to topic {topic} there: a producer that stopped, a key that nobody sends, a partitioner that skips it.",
 		costs: "None, and until it is mended nothing is computed.",
 	},
+	CheckTimestamps: {
+		do:     "Look at the time in records of topic {topic}, and at which field the timestamp assigner of source {source} reads: a field that is missing or empty, a default, a clock that stands.",
+		golang: "strategy.WithTimestampAssigner(func(e Event, recordTimestamp int64) int64 {\n\tif e.TimeMillis <= 0 { // missing\n\t\treturn recordTimestamp\n\t}\n\treturn e.TimeMillis\n})",
+		java:   "strategy.withTimestampAssigner((e, recordTimestamp) -> e.timeMillis > 0 ? e.timeMillis : recordTimestamp)",
+		sql:    "ts AS COALESCE(TO_TIMESTAMP_LTZ(time_millis, 3), record_time), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND\n-- with: record_time TIMESTAMP_LTZ(3) METADATA FROM 'timestamp'",
+		costs:  "None. Where the time of the Kafka record stands in, it is that of the writing, not that of the event.",
+	},
 	HeartbeatRecords: {
 		do:    "Let the producer write a heartbeat record to each partition of topic {topic} at least as often as results are wanted.",
 		costs: "Producer and job must agree on records that carry a time and nothing else.",

@@ -38,6 +38,7 @@ type diagnosis struct {
 // waiting is an operator that waits for event time: its watermark, and when it was first
 // seen to have that.
 type waiting struct {
+	id        string // in evidence
 	place     Place
 	watermark int64
 	since     time.Time
@@ -57,7 +58,7 @@ func newDiagnosis(p *Plan) *diagnosis {
 		d.places[operator.ID] = at
 		switch operator.Kind {
 		case why.KindWindow, why.KindJoin, why.KindTimers:
-			d.waits = append(d.waits, waiting{place: at, watermark: eventtime.MinTimestamp})
+			d.waits = append(d.waits, waiting{id: operator.ID, place: at, watermark: eventtime.MinTimestamp})
 		}
 	}
 	return d
@@ -128,7 +129,14 @@ func (d *diagnosis) evidence(r *Reading) *why.Evidence {
 	if r.At.Sub(d.kept) < leastSpan {
 		r = &Reading{At: d.latest.at, Status: d.latest.job}
 	}
-	return d.collector.Now(&r.Status, r.At, d.stalledSince(r))
+	e := d.collector.Now(&r.Status, r.At, d.stalledSince(r))
+	e.StandsSince = map[string]int64{}
+	for _, w := range d.waits {
+		if !w.since.IsZero() && watermarkAt(&r.Status, w.place) == w.watermark {
+			e.StandsSince[w.id] = w.since.UnixMilli()
+		}
+	}
+	return e
 }
 
 // stalledSince returns when the last of the operators that have stood still for long enough

@@ -155,6 +155,26 @@ func TestStallOfOneOfTwo(t *testing.T) {
 	}
 }
 
+// TestStandsSince: since when event time stands still is known beyond the snapshots.
+func TestStandsSince(t *testing.T) {
+	p := &partitions{began: time.UnixMilli(1_800_000_000_000)}
+	d := newDiagnosis(partitionsPlan)
+	var at time.Time
+	for second := range 400 {
+		at = p.began.Add(time.Duration(second) * time.Second)
+		for i := range p.records {
+			if second <= 20 {
+				p.read(i, at)
+			}
+		}
+		d.add(sample{at, p.status(at)})
+	}
+	e := d.evidence(&Reading{At: at, Status: p.status(at)})
+	if want := p.began.Add(20 * time.Second).UnixMilli(); e.StandsSince["counts"] != want {
+		t.Errorf("since %d, want %d", e.StandsSince["counts"], want)
+	}
+}
+
 // TestHolderNamesSplitsByID: files, which have neither topic nor partition, are told apart
 // although their watermarks are alike.
 func TestHolderNamesSplitsByID(t *testing.T) {
