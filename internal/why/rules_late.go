@@ -192,7 +192,7 @@ func idleTooShort(v *view) []Finding {
 			Numbers: []Number{{"idleness_ms", idle.Value}},
 		}
 		if gap.OK {
-			out.Answer = fmt.Sprintf("%s %s because %s of topic %s %s up to %s between records, and the idle timeout is %s: the watermark goes on without %s, and the next records are behind it.",
+			out.Answer = fmt.Sprintf("%s %s because %s of topic %s %s for %s between records, and the idle timeout is %s: the watermark goes on without %s, and the next records are behind it.",
 				t.title(), t.late.drops("records"), numbered("partition", c.Partitions), src.topic(returning), verb(len(returning), "pauses", "pause"), duration(gap.Value), duration(idle.Value), verb(len(returning), "it", "them"))
 			out.Numbers = append([]Number{{"gap_ms", gap.Value}}, out.Numbers...)
 		}
@@ -227,15 +227,8 @@ func (sp split) returns(t *target, idle int64) (gap Known[int64], ok bool) {
 	if silent, known := sp.silent(); known && !silent.never && sp.read().Or(0) > 0 && silent.millis > idle {
 		gap = greater(gap, Know(silent.millis))
 	}
-	if p := sp.past; p != nil && sp.read().Or(0) > 0 {
-		// It was silent for too long then, and has had records since.
-		before, at := timeOf(p.LastAppendMillis), timeOf(sp.LastAppendMillis)
-		if !before.OK || !at.OK {
-			before, at = timeOf(p.LastReadMillis), timeOf(sp.LastReadMillis)
-		}
-		if before.OK && at.OK && v.past.AtMillis-before.Value > idle {
-			gap = greater(gap, Know(at.Value-before.Value))
-		}
+	if pause := sp.longestPause(); sp.read().Or(0) > 0 && pause.Value > idle {
+		gap = greater(gap, pause)
 	}
 	if slices.ContainsFunc(t.late.bySplit, func(l LateCount) bool {
 		return l.Source == sp.src.op.ID && l.Split == sp.ID && l.Topic == sp.Topic && l.Partition == sp.Partition && l.Count*2 >= t.late.total.Value
@@ -256,6 +249,46 @@ func (sp split) returns(t *target, idle int64) (gap Known[int64], ok bool) {
 	}
 	last := sp.lastEvent()
 	return gap, gap.OK && (!sp.State.OK && last.OK && w.OK && last.Value <= w.Value || sp.Profile != nil && !sp.Watermark.OK)
+}
+
+// longestPause returns the longest time between two records of a split that is seen in the
+// history of the attempt: all of it where one record came from one snapshot to the next, or
+// several after a snapshot that saw most of the silence; or else as much as that saw.
+func (sp split) longestPause() Known[int64] {
+	longest := Known[int64]{}
+	var before *Split
+	history := sp.src.v.e.History
+	for i := range history {
+		if history[i].AtMillis < sp.src.v.attemptMillis() {
+			continue
+		}
+		now := history[i].find(sp.Split)
+		if before != nil && now != nil {
+			longest = greater(longest, pauseBetween(before, now, history[i-1].AtMillis))
+		}
+		before = now
+	}
+	return longest
+}
+
+// pauseBetween returns how long a split had no records from one snapshot to the next, which
+// has some.
+func pauseBetween(before, now *Split, at int64) Known[int64] {
+	n := growth(now.Records, before.Records)
+	if !n.OK {
+		n = growth(now.PositionOffset, before.PositionOffset)
+	}
+	then, last := timeOf(before.LastAppendMillis), timeOf(now.LastAppendMillis)
+	if !then.OK || !last.OK {
+		then, last = timeOf(before.LastReadMillis), timeOf(now.LastReadMillis)
+	}
+	switch {
+	case !then.OK || !last.OK || n.Value <= 0:
+		return Known[int64]{}
+	case n.Value == 1, 2*(at-then.Value) >= last.Value-then.Value: // most of it was seen
+		return Know(last.Value - then.Value)
+	}
+	return Know(at - then.Value)
 }
 
 // afterSource finds generators behind the source that see several splits at once.

@@ -169,6 +169,19 @@ func (v *view) upMillis() int64 {
 	return 0
 }
 
+// attemptMillis returns when the present attempt began, as far as that is known.
+func (v *view) attemptMillis() int64 { return v.now.AtMillis - v.upMillis() }
+
+// find returns a split in a snapshot, nil if it is not there.
+func (s *Snapshot) find(sp *Split) *Split {
+	for i := range s.Splits {
+		if o := &s.Splits[i]; o.Source == sp.Source && o.ID == sp.ID && o.Topic == sp.Topic && o.Partition == sp.Partition {
+			return o
+		}
+	}
+	return nil
+}
+
 // starting reports whether the job has just started: nothing need have happened yet.
 func (v *view) starting() bool { return v.upMillis() < startupMillis }
 
