@@ -129,6 +129,7 @@ func (c *KeyedBroadcastStreams[K, T, U]) Process[R any, F KeyedBroadcastFunction
 		Name:          "Keyed Broadcast Process",
 		WantsConsumer: true,
 		KeepsState:    true,
+		Timers:        true,
 		NewOperator:   func() operator.Operator { return keyedop.NewKeyedBroadcast(open) },
 	})
 	c.keyed.connect(n, 0)

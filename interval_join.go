@@ -122,7 +122,7 @@ func (j *IntervalJoinedStreams[K, T, U]) Process[R any](f IntervalJoinFunction[T
 		})
 	})
 	if s.node != nil {
-		s.node.InMemory = "interval join"
+		s.node.InMemory, s.node.EventTime, s.node.Interval = "interval join", true, true
 	}
 	return s
 }

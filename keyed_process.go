@@ -177,6 +177,7 @@ func (s *KeyedStream[K, T]) Process[R any, F KeyedProcessFunction[K, T, R]](fact
 		Name:          "Keyed Process",
 		WantsConsumer: true,
 		KeepsState:    true,
+		Timers:        true,
 		NewOperator: func() operator.Operator {
 			return keyedop.NewProcess(openKeyed[K, T, R](func() KeyedProcessFunction[K, T, R] { return factory() }))
 		},
@@ -246,7 +247,7 @@ func (c *ConnectedKeyedStreams[K, T, U]) Process[R any, F KeyedCoProcessFunction
 	open := openKeyedCo[K, T, U, R](func() KeyedCoProcessFunction[K, T, U, R] { return factory() })
 	s := addKeyedPair[K, T, U, R](c.pair, "Keyed Co-Process", func() operator.Operator { return keyedop.NewCoProcess(open) })
 	if s.node != nil {
-		s.node.KeepsState = true
+		s.node.KeepsState, s.node.Timers = true, true
 	}
 	return s
 }

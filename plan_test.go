@@ -60,3 +60,58 @@ func TestPlan(t *testing.T) {
 		t.Errorf("the job does not run after it was planned: %v", err)
 	}
 }
+
+// quietFunction registers no timers.
+type quietFunction struct {
+	lowwater.KeyedBase[string, event]
+}
+
+func (quietFunction) ProcessElement(*lowwater.KeyedContext[string], event, *lowwater.Collector[event]) error {
+	return nil
+}
+
+// TestPlanSaysWhatWaits: which operators wait for event time, which may do so, and which
+// come out by themselves or not at all.
+func TestPlanSaysWhatWaits(t *testing.T) {
+	env := newEnv()
+	keyed := from(env, &script[event]{splits: [][]step[event]{{{0, timeline}}}}, bounded(time.Second)).KeyBy(keyOf)
+	keyed.Process[event](func() quietFunction { return quietFunction{} }).Name("function").Collect()
+	keyed.IntervalJoin(keyed).Between(0, time.Second).Process(func(_ *lowwater.IntervalJoinContext, a, _ event, out *lowwater.Collector[event]) error {
+		out.Emit(a)
+		return nil
+	}).Name("join").Collect()
+	keyed.Window(window.Global()).Trigger(window.ContinuousEventTimeTrigger(time.Second)).Aggregate(lowwater.Count[event]()).Name("global").Collect()
+	keyed.Window(window.Tumbling(time.Second)).Trigger(window.NeverTrigger()).Aggregate(lowwater.Count[event]()).Name("never").Collect()
+	keyed.Window(window.Tumbling(time.Second)).CloseAfterSilence(5 * time.Second).Aggregate(lowwater.Count[event]()).Name("closing").Collect()
+	text, err := env.Plan("waits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type operator struct {
+		Name       string
+		EventTime  bool `json:"event_time"`
+		Timers     bool
+		Interval   bool `json:"interval_join"`
+		Silence    int  `json:"close_after_silence_ms"`
+		NeverFires bool `json:"never_fires"`
+	}
+	var plan struct{ Operators []operator }
+	if err := json.Unmarshal(text, &plan); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]operator{}
+	for _, o := range plan.Operators {
+		got[o.Name] = o
+	}
+	for _, want := range []operator{
+		{Name: "function", Timers: true},
+		{Name: "join", EventTime: true, Interval: true},
+		{Name: "global", Timers: true},
+		{Name: "never", EventTime: true, NeverFires: true},
+		{Name: "closing", EventTime: true, Silence: 5000},
+	} {
+		if got[want.Name] != want {
+			t.Errorf("%+v, want %+v", got[want.Name], want)
+		}
+	}
+}

@@ -89,8 +89,11 @@ func windowNode[K comparable, T any](spec windowed.Spec[K, T], function string) 
 	n.Assigner = assigner.String()
 	n.Lateness = time.Duration(spec.AllowedLateness) * time.Millisecond
 	n.Name = n.Assigner + " " + function
+	n.Silence = time.Duration(spec.CloseAfterSilence) * time.Millisecond
 	n.EventTime = assigner.IsEventTime()
-	n.NeverFires = spec.Trigger == nil && window.DefaultTrigger(assigner) == window.NeverTrigger()
+	n.Timers = !n.EventTime && spec.Trigger != nil // a trigger may wait for event time in any window
+	n.NeverFires = spec.Trigger == window.ForElements[T](window.NeverTrigger()) ||
+		spec.Trigger == nil && window.DefaultTrigger(assigner) == window.NeverTrigger()
 	return n
 }
 

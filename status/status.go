@@ -71,6 +71,9 @@ type Operator struct {
 	// Future is the records too far ahead of the wall clock to move the watermark of an
 	// operator that assigns them; for sources see the splits.
 	Future Sample
+	// EventTimers is what the operator waits for with event-time timers: those of a keyed
+	// function, of a trigger, or of an interval join that is to forget records.
+	EventTimers EventTimers
 	// State is the operator's state by key, if the job has a memory budget for it.
 	State KeyedState
 	// Source is set on sources.
@@ -78,6 +81,15 @@ type Operator struct {
 	// Splits are those of a source's subtask, in the order in which it got them. Of those that
 	// it has finished only the latest are here, 1000 or more.
 	Splits []Split
+}
+
+// EventTimers is the event-time timers of an operator in one subtask.
+type EventTimers struct {
+	// Registered is set once there has been one.
+	Registered bool
+	// Next is the time of the earliest, in milliseconds; eventtime.MaxTimestamp if none is
+	// pending.
+	Next int64
 }
 
 // KeyedState is the keyed state of an operator's functions in one subtask, where the job has

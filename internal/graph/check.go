@@ -150,7 +150,7 @@ func eventTimeWithoutStrategy(n *Node) *Warning {
 	if silent.Source != nil {
 		kind = "source"
 	}
-	return &Warning{
+	w := &Warning{
 		Code:    "no-watermark-strategy",
 		Message: fmt.Sprintf("its event-time windows wait for watermarks, but %s %q makes none.", kind, silent.Name),
 		Fixes: []string{
@@ -158,6 +158,11 @@ func eventTimeWithoutStrategy(n *Node) *Warning {
 			"use processing-time windows",
 		},
 	}
+	if n.Interval {
+		w.Message = fmt.Sprintf("it forgets records by watermarks, but %s %q makes none: its state grows for ever.", kind, silent.Name)
+		w.Fixes = w.Fixes[:1]
+	}
+	return w
 }
 
 // withoutWatermarks returns a node at or above n that makes no watermarks and
@@ -197,6 +202,12 @@ func bounded(n *Node, seen map[*Node]bool) bool {
 func windowNeverFires(n *Node) *Warning {
 	if !n.NeverFires {
 		return nil
+	}
+	if n.EventTime {
+		return &Warning{
+			Code: "window-never-fires", Message: "its trigger never fires.",
+			Fixes: []string{"give it another trigger", "leave the trigger out: event-time windows fire at their end"},
+		}
 	}
 	return &Warning{
 		Code:    "window-never-fires",

@@ -31,6 +31,11 @@ type OperatorDescription struct {
 	Source         *SourceDescription `json:"source,omitempty"`
 	// EventTime is set on operators that wait for watermarks.
 	EventTime bool `json:"event_time,omitempty"`
+	// Timers is set on operators with functions that may register event-time timers: whether
+	// they wait is known when they run.
+	Timers bool `json:"timers,omitempty"`
+	// Interval is set on interval joins.
+	Interval bool `json:"interval_join,omitempty"`
 	// Watermarks describes the strategy of a source or of an operator that assigns
 	// timestamps.
 	Watermarks *WatermarkDescription `json:"watermarks,omitempty"`
@@ -40,6 +45,10 @@ type OperatorDescription struct {
 	// Window is the Go expression of a window operator's assigner.
 	Window         string `json:"window,omitempty"`
 	LatenessMillis int64  `json:"allowed_lateness_ms,omitempty"`
+	// SilenceMillis is after how long without records windows close by themselves.
+	SilenceMillis int64 `json:"close_after_silence_ms,omitempty"`
+	// NeverFires is set on windows that nothing ever fires.
+	NeverFires bool `json:"never_fires,omitempty"`
 }
 
 // InputDescription is an edge into a logical input.
@@ -120,7 +129,8 @@ func DescribePlan(g *Graph, plan *Plan) *Description {
 	for _, n := range g.Nodes {
 		o := OperatorDescription{
 			ID: n.ID, Name: n.Name, UID: n.UID, Where: n.Where, Vertex: vertex[n], Parallelism: n.Parallelism, MaxParallelism: n.MaxParallelism,
-			EventTime: n.EventTime, Window: n.Assigner, LatenessMillis: n.Lateness.Milliseconds(),
+			EventTime: n.EventTime, Timers: n.Timers, Interval: n.Interval, Window: n.Assigner, LatenessMillis: n.Lateness.Milliseconds(),
+			SilenceMillis: n.Silence.Milliseconds(), NeverFires: n.NeverFires,
 		}
 		if n.KeepsState {
 			o.StateMemoryBytes = g.StatePerSubtask()

@@ -84,12 +84,19 @@ type Node struct {
 	// Source is set on sources.
 	Source *SourceInfo
 
-	// EventTime is set on operators that wait for watermarks.
+	// EventTime is set on operators that wait for watermarks, Timers on those of which it is
+	// known only when they run: a function of the author's may register event-time timers.
 	EventTime bool
+	Timers    bool
+	// Interval is set on joins that pair records as they come, and wait for watermarks only
+	// to forget them.
+	Interval bool
 	// Assigner is the Go expression of a window operator's assigner, Lateness its allowed
 	// lateness.
 	Assigner string
 	Lateness time.Duration
+	// Silence is after how long without records windows close by themselves, 0 for never.
+	Silence time.Duration
 	// Watermarks describes the strategy of a source or of an
 	// assign-timestamps operator; nil on all others.
 	Watermarks *WatermarkInfo

@@ -92,6 +92,7 @@ func (r *run) operatorStatus(o *metric.Operator) status.Operator {
 		LateRecordsDropped:     o.NumLateRecordsDropped.Value(),
 		Drops:                  o.Drops(),
 		Future:                 o.Future.Value(),
+		EventTimers:            status.EventTimers{Registered: o.EventTimers.Registered.Value() == 1, Next: o.EventTimers.Next.Value()},
 		State: status.KeyedState{
 			BudgetBytes:    o.State.BudgetBytes.Value(),
 			MemoryBytes:    o.State.MemoryBytes.Value(),

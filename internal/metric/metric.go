@@ -65,6 +65,8 @@ type Operator struct {
 	Splits SplitSet
 	// State is the numbers of keyed state with a memory budget.
 	State State
+	// EventTimers is of operators whose function or trigger may register such timers.
+	EventTimers EventTimers
 	// InputWatermarks are the last watermarks of each logical input of an operator with
 	// several; idleness plays no part in them.
 	InputWatermarks []Gauge
@@ -90,11 +92,32 @@ type State struct {
 	SpillWrites Counter
 }
 
+// EventTimers says what an operator waits for with event-time timers in one subtask.
+type EventTimers struct {
+	// Registered is 1 once there has been one.
+	Registered Gauge
+	// Next is the time of the earliest, math.MaxInt64 if there is none.
+	Next Gauge
+}
+
+// Tell notes the time of the earliest timer, if there is one.
+func (t *EventTimers) Tell(next int64, pending bool) {
+	if !pending {
+		next = math.MaxInt64
+	} else if t.Registered.Value() == 0 {
+		t.Registered.Set(1)
+	}
+	if t.Next.Value() != next {
+		t.Next.Set(next)
+	}
+}
+
 // NewOperator returns an operator's numbers with Flink's initial values.
 func NewOperator(name, uid string) *Operator {
 	o := &Operator{Name: name, UID: uid}
 	o.CurrentInputWatermark.Set(math.MinInt64)
 	o.CurrentOutputWatermark.Set(math.MinInt64)
+	o.EventTimers.Next.Set(math.MaxInt64)
 	o.Source.init()
 	return o
 }

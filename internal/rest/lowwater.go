@@ -143,8 +143,9 @@ func vertexOf(r *observe.Reading, vertex int) vertexJSON {
 		lag := r.At.UnixMilli() - low
 		v.WatermarkLagMs = &lag
 	}
-	for _, o := range p.Operators {
-		v.Operators = append(v.Operators, operatorJSON{o.Name, o.UID, o.Kind, o.EventTime})
+	for i, o := range p.Operators {
+		waits := o.EventTime || observe.HasTimers(&r.Status, observe.Place{Vertex: vertex, Operator: i})
+		v.Operators = append(v.Operators, operatorJSON{o.Name, o.UID, o.Kind, waits})
 	}
 	for _, in := range p.Inputs {
 		v.Inputs = append(v.Inputs, inputJSON{r.Plan.Vertices[in.Vertex].ID, in.Ship, in.Input})

@@ -108,6 +108,8 @@ const (
 	KindPlain OperatorKind = "plain"
 	// KindTimers is a function that may wait for event time in ways of its own.
 	KindTimers OperatorKind = "timers"
+	// KindMaybeTimers is one that may do so: Subtask.EventTimers says whether it does.
+	KindMaybeTimers OperatorKind = "maybe-timers"
 )
 
 // Operator is one operator of the job.
@@ -129,6 +131,12 @@ type Operator struct {
 	Window *Window
 	// NeverFires is set for windows that nothing will ever fire.
 	NeverFires bool
+	// SilenceMillis is after how long without any record windows close by themselves, 0 for
+	// never.
+	SilenceMillis int64
+	// Interval is set for joins that pair records as they come: they wait for event time only
+	// to forget what can find no partner any more.
+	Interval bool
 }
 
 // Input is a logical input; with several edges it is a union.
@@ -278,6 +286,10 @@ type Subtask struct {
 	LateDropped Known[int64]
 	LateOutput  Known[int64]
 	OpenWindows Known[int64]
+	// EventTimers: it has registered an event-time timer since its start. NextTimerMillis is
+	// the time of the earliest that is pending, MaxTime if none is.
+	EventTimers     Known[bool]
+	NextTimerMillis Known[int64]
 	// State has a budget for its memory; without one all of it is 0.
 	State KeyedState
 	// LateBySplit and LateSamples are of engines that know where a late record came from,

@@ -19,6 +19,9 @@ type remedy struct {
 // fix adds what helps, best first. The target is the operator that shows the trouble, nil
 // if there is none.
 func (f Finding) fix(t *target, codes ...FixCode) Finding {
+	if t != nil && t.op.Interval && f.Severity == Stall {
+		f.Why = append(f.Why, "An interval join pairs records as they come. What it waits for is to forget them: until then its state grows.")
+	}
 	kafka := true
 	if t != nil {
 		for _, feed := range t.feeds {

@@ -50,6 +50,11 @@ func nothing(v *view) Finding {
 		return f
 	case len(ts) == 0:
 		f.Answer = "No operator of the job waits for event time."
+		for i := range v.e.Operators {
+			if o := &v.e.Operators[i]; o.Kind == KindMaybeTimers {
+				f.Why = append(f.Why, fmt.Sprintf("%s may register event-time timers, and has registered none.", quoted(v.nameOf(o.ID))))
+			}
+		}
 		return f
 	case v.starting():
 		f.Answer = fmt.Sprintf("The job has just started; nothing is expected of event time yet. Ask again in %s.", duration(roundToSeconds(startupMillis-v.upMillis())))
@@ -171,4 +176,18 @@ func (t *target) heldWhy() string {
 		return fmt.Sprintf(": %s %s no record yet", t.hold.src.these(quiet), verb(len(quiet), "has", "have"))
 	}
 	return fmt.Sprintf(": of %s %s", t.hold.src.these(quiet), s.lastRecord())
+}
+
+// closedBySilence says of a finding that nothing comes that it keeps no window open, if they
+// close by themselves.
+func (t *target) closedBySilence(f Finding) Finding {
+	after := t.op.SilenceMillis
+	if after <= 0 {
+		return f
+	}
+	silent, _ := f.Number("silent_ms")
+	f.Severity, f.Culprit.Operator = Fine, t.op.ID // not that of others behind the source
+	f.Answer = fmt.Sprintf("Nothing comes: all %s are silent, for %s. %s waits for nothing: it closes its windows after %s of silence.", t.topics(), duration(silent), t.title(), duration(after))
+	f.Why, f.Fixes = nil, nil
+	return f.fix(t, CheckProducer)
 }

@@ -363,7 +363,7 @@ func (v *view) bottleneck(s *source) *Operator {
 			continue
 		}
 		if busiest == nil || busy.Value > v.load(busiest, busyOf).Value ||
-			vertexOf(busiest) == vertexOf(o) && waits(o.Kind) && !waits(busiest.Kind) {
+			vertexOf(busiest) == vertexOf(o) && v.waits(o) && !v.waits(busiest) {
 			busiest = o
 		}
 	}

@@ -102,7 +102,7 @@ func quietInputs(v *view) []Finding {
 		q := t.quiet()
 		if len(q.silent) > 0 && len(q.flowing) == 0 && len(q.unknown) == 0 {
 			if f, ok := allQuiet(t, q); ok {
-				found = append(found, f)
+				found = append(found, t.closedBySilence(f))
 			}
 			continue
 		}

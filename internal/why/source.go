@@ -146,7 +146,7 @@ func (v *view) assignerBehind(o *Operator, depth int) *Operator {
 			return nil
 		case next.Kind == KindAssign:
 			found = next
-		case next.Kind == KindFilter || next.Kind == KindPlain:
+		case next.Kind == KindFilter || next.Kind == KindPlain || next.Kind == KindMaybeTimers:
 			if found = v.assignerBehind(next, depth+1); found == nil {
 				return nil
 			}

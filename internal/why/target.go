@@ -24,7 +24,15 @@ type feed struct {
 }
 
 // waits reports whether an operator waits for event time.
-func waits(k OperatorKind) bool { return k == KindWindow || k == KindJoin || k == KindTimers }
+func (v *view) waits(o *Operator) bool {
+	switch o.Kind {
+	case KindWindow, KindJoin, KindTimers:
+		return true
+	case KindMaybeTimers:
+		return slices.ContainsFunc(v.subs[o.ID], func(s subtask) bool { return s.EventTimers.Value })
+	}
+	return false
+}
 
 // targets returns the operators that wait for event time, those nearest to the sources
 // first. Nothing is said of jobs without any.
@@ -32,7 +40,7 @@ func (v *view) targets() []*target {
 	if v.waiting == nil {
 		v.waiting = []*target{}
 		for i := range v.e.Operators {
-			if o := &v.e.Operators[i]; waits(o.Kind) {
+			if o := &v.e.Operators[i]; v.waits(o) {
 				v.waiting = append(v.waiting, v.target(o))
 			}
 		}
@@ -115,9 +123,22 @@ func paceOf(now, past Known[int64], span int64) Known[int64] {
 	return Know((now.Value - past.Value) * 1000 / span)
 }
 
+// nextTimer returns the time of the target's earliest event-time timer, MaxTime if none is
+// pending; unknown if nobody tells.
+func (t *target) nextTimer() Known[int64] {
+	next := Known[int64]{}
+	for _, s := range t.v.subs[t.op.ID] {
+		next = lesser(next, s.NextTimerMillis)
+	}
+	return next
+}
+
 // due reports whether a window ends between the target's watermark and what that could
 // be. Windows of an unknown kind count as due as soon as there is a difference.
 func (t *target) due(potential int64) bool {
+	if next := t.nextTimer(); next.OK {
+		return next.Value != MaxTime && (!t.in.OK || t.in.Value == MinTime || next.Value <= potential)
+	}
 	if t.in.OK && t.in.Value == MinTime {
 		return true
 	}

@@ -165,8 +165,10 @@ func (c *core[K, R]) flush() error {
 	return c.context.Flush()
 }
 
-// setAlarm makes the clock call for the next processing-time timer.
+// setAlarm makes the clock call for the next processing-time timer, and tells what the next
+// one of event time waits for.
 func (c *core[K, R]) setAlarm() {
+	c.rt.Metrics.EventTimers.Tell(c.context.timers.Event.Next())
 	if at, ok := c.context.timers.Processing.Next(); ok {
 		c.alarm.SetAfter(at)
 	}

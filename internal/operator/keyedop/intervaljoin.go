@@ -141,6 +141,7 @@ func (o *intervalJoin[K, T, U, R]) Process(input int, p exchange.Payload) error 
 }
 
 func (o *intervalJoin[K, T, U, R]) flush() error {
+	o.rt.Metrics.EventTimers.Tell(o.timers.Event.Next())
 	o.late.MoveTo(o.rt.Metrics)
 	if err := o.emitter.Flush(); err != nil {
 		return err

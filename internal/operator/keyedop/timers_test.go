@@ -147,6 +147,10 @@ func TestConformanceTimers(t *testing.T) {
 			if e, p := timers.Event.Len(), timers.Processing.Len(); e != step.EventTimers || p != step.ProcessingTimers {
 				t.Errorf("step %d (%s): %d event and %d processing timers, want %d and %d", i, step.Do, e, p, step.EventTimers, step.ProcessingTimers)
 			}
+			next, ok := timers.Event.Next()
+			if told := h.metrics.EventTimers.Next.Value(); ok && told != next || !ok && told != math.MaxInt64 || ok && h.metrics.EventTimers.Registered.Value() != 1 {
+				t.Errorf("step %d (%s): the next event timer is told to be at %d, it is at %d (%t)", i, step.Do, told, next, ok)
+			}
 		}
 	})
 }

@@ -318,6 +318,9 @@ func (o *general[K, T, A]) onClock(now int64) error {
 }
 
 func (o *general[K, T, A]) setAlarm() {
+	if !o.eventTime { // a trigger may wait for event time all the same
+		o.rt.Metrics.EventTimers.Tell(o.service.Event.Next())
+	}
 	if at, ok := o.service.Processing.Next(); ok {
 		o.alarm.SetAfter(at)
 	}

@@ -2,6 +2,7 @@ package windowed
 
 import (
 	"iter"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,26 @@ func TestGeneralTimings(t *testing.T) {
 	want := []string{"k [0, 10) [1] early", "k [0, 10) [1] on-time", "k [0, 10) [1 2] late"}
 	if diff := cmp.Diff(want, h.panes()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestGeneralTellsTimers: a trigger that waits for event time in a window that does not.
+func TestGeneralTellsTimers(t *testing.T) {
+	op := Process(Spec[string, element]{
+		Options: Options{Assigner: window.Global()}, Trigger: window.ForElements[element](window.ContinuousEventTimeTrigger(10 * time.Millisecond)),
+	}, listFunction)
+	h := openHarness(t, op)
+	told := &h.metrics.EventTimers
+	if told.Registered.Value() != 0 || told.Next.Value() != math.MaxInt64 {
+		t.Errorf("before the first record: registered %d, next %d", told.Registered.Value(), told.Next.Value())
+	}
+	h.mustProcess(t, timed{element{"k", 1}, 5, 0})
+	if told.Registered.Value() != 1 || told.Next.Value() != 10 {
+		t.Errorf("registered %d, next %d, want 1 and 10", told.Registered.Value(), told.Next.Value())
+	}
+	h.mustAdvance(t, 15)
+	if told.Next.Value() != 20 {
+		t.Errorf("next %d after the watermark, want 20", told.Next.Value())
 	}
 }
 

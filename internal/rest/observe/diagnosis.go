@@ -40,6 +40,7 @@ type diagnosis struct {
 type waiting struct {
 	id        string // in evidence
 	place     Place
+	maybe     bool // it waits if it has registered timers
 	watermark int64
 	since     time.Time
 }
@@ -57,11 +58,16 @@ func newDiagnosis(p *Plan) *diagnosis {
 		operator := d.collector.Evidence().Operators[i]
 		d.places[operator.ID] = at
 		switch operator.Kind {
-		case why.KindWindow, why.KindJoin, why.KindTimers:
-			d.waits = append(d.waits, waiting{id: operator.ID, place: at, watermark: eventtime.MinTimestamp})
+		case why.KindWindow, why.KindJoin, why.KindTimers, why.KindMaybeTimers:
+			d.waits = append(d.waits, waiting{id: operator.ID, place: at, maybe: operator.Kind == why.KindMaybeTimers, watermark: eventtime.MinTimestamp})
 		}
 	}
 	return d
+}
+
+// HasTimers reports whether an operator has registered event-time timers.
+func HasTimers(s *status.Job, at Place) bool {
+	return slices.ContainsFunc(s.Vertices[at.Vertex].Subtasks, func(t status.Subtask) bool { return t.Operators[at.Operator].EventTimers.Registered })
 }
 
 // watermarkAt returns the smallest input watermark of the subtasks of an operator.
@@ -143,7 +149,7 @@ func (d *diagnosis) evidence(r *Reading) *why.Evidence {
 // began to, zero if there is none. One without a watermark needs no comparison.
 func (d *diagnosis) stalledSince(r *Reading) (since time.Time) {
 	for _, w := range d.waits {
-		if w.watermark == eventtime.MinTimestamp || w.watermark == eventtime.MaxTimestamp || watermarkAt(&r.Status, w.place) != w.watermark {
+		if w.watermark == eventtime.MinTimestamp || w.watermark == eventtime.MaxTimestamp || watermarkAt(&r.Status, w.place) != w.watermark || w.maybe && !HasTimers(&r.Status, w.place) {
 			continue
 		}
 		if r.At.Sub(w.since) >= stallPatience && w.since.After(since) {

@@ -33,7 +33,7 @@ func describe(c chained) why.Operator {
 	}
 	for _, name := range []string{text, c.name} {
 		if kind, ok := defaultNames[name]; ok {
-			return why.Operator{Kind: kind}
+			return why.Operator{Kind: kind, Interval: name == "Interval Join"}
 		}
 	}
 	return why.Operator{Kind: why.KindPlain}

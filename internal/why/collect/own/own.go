@@ -20,6 +20,7 @@ type Collector struct {
 	sources   map[string]string      // IDs by the name that late records give
 	kafka     map[string]bool        // IDs of sources with splits of topics
 	heard     map[splitOfSource]bool // whose ends were known once
+	timers    map[string]bool        // IDs of operators that may have event-time timers
 	sinks     map[string]bool        // IDs of operators that nothing is behind
 	before    *status.Job            // what the last snapshot was made of
 	beforeAt  time.Time
@@ -30,7 +31,7 @@ type splitOfSource struct{ source, split string }
 
 // New returns a collector for a job with that plan.
 func New(d *graph.Description, version string) *Collector {
-	c := &Collector{sources: map[string]string{}, kafka: map[string]bool{}, heard: map[splitOfSource]bool{}, sinks: map[string]bool{}, evidence: why.Evidence{
+	c := &Collector{sources: map[string]string{}, kafka: map[string]bool{}, heard: map[splitOfSource]bool{}, sinks: map[string]bool{}, timers: map[string]bool{}, evidence: why.Evidence{
 		Engine: why.Engine{Name: why.Lowwater, Version: version}, Job: d.Job,
 		WatermarkIntervalMillis: why.Know(d.WatermarkIntervalMillis),
 		Means:                   why.Means{Engine: true, SplitGauges: true},
@@ -43,6 +44,7 @@ func New(d *graph.Description, version string) *Collector {
 		id := c.evidence.Operators[i].ID
 		c.operators[o.Vertex] = append(c.operators[o.Vertex], id)
 		c.sinks[id] = true
+		c.timers[id] = o.Timers || o.Interval
 		for _, in := range o.Inputs {
 			c.sinks[c.evidence.Operators[in.From].ID] = false
 		}
@@ -184,6 +186,10 @@ func (c *Collector) subtaskOf(id string, index int, o *status.Operator) why.Subt
 		RecordsIn:       why.Know(o.RecordsIn), RecordsOut: why.Know(o.RecordsOut),
 		LateDropped: why.Know(o.LateRecordsDropped), LateOutput: why.Know(o.LateRecords - o.LateRecordsDropped),
 		State: why.KeyedState(o.State),
+	}
+	if c.timers[id] {
+		s.EventTimers = why.Know(o.EventTimers.Registered)
+		s.NextTimerMillis = why.KnowIf(o.EventTimers.Next, o.EventTimers.Registered)
 	}
 	for _, w := range o.InputWatermarks {
 		s.InputWatermarks = append(s.InputWatermarks, why.Know(w))

@@ -26,7 +26,7 @@ func Operators(d *graph.Description) []why.Operator {
 	for i, o := range d.Operators {
 		all = append(all, why.Operator{
 			ID: ids[i], Name: o.Name, Vertex: VertexID(o.Vertex), Kind: kindOf(&o), Parallelism: o.Parallelism,
-			Inputs: inputsOf(&o, ids),
+			Inputs: inputsOf(&o, ids), NeverFires: o.NeverFires, SilenceMillis: o.SilenceMillis, Interval: o.Interval,
 		})
 		out := &all[i]
 		strategy := strategyOf(o.Watermarks)
@@ -66,6 +66,8 @@ func kindOf(o *graph.OperatorDescription) why.OperatorKind {
 		return why.KindTimers
 	case o.EventTime:
 		return why.KindWindow
+	case o.Timers:
+		return why.KindMaybeTimers
 	case len(inputs) > 1:
 		return why.KindConnect
 	case o.Name == "Filter":

@@ -79,6 +79,10 @@ func TestOperators(t *testing.T) {
 		{ID: 3, Name: "enrich", Vertex: 2, Parallelism: 2, Inputs: []graph.InputDescription{{From: 2, Ship: "HASH"}, {From: 1, Input: 1, Ship: "BROADCAST"}}},
 		{ID: 4, Name: "enrich", Vertex: 3, Parallelism: 2, EventTime: true, Window: "window.Session(30s)", LatenessMillis: 5, Inputs: []graph.InputDescription{{From: 3, Ship: "HASH"}}},
 		{ID: 5, Name: "timers", Vertex: 4, Parallelism: 2, EventTime: true, Inputs: []graph.InputDescription{{From: 4, Ship: "REBALANCE"}}},
+		{ID: 6, Name: "alarm", Vertex: 5, Parallelism: 2, Timers: true, Inputs: []graph.InputDescription{{From: 5, Ship: "HASH"}}},
+		{ID: 7, Name: "global", Vertex: 6, Parallelism: 2, Timers: true, Window: "window.Global()", NeverFires: true, Inputs: []graph.InputDescription{{From: 6, Ship: "HASH"}}},
+		{ID: 8, Name: "pairs", Vertex: 7, Parallelism: 2, EventTime: true, Interval: true, Inputs: []graph.InputDescription{{From: 7, Ship: "HASH"}, {From: 0, Input: 1, Ship: "HASH"}}},
+		{ID: 9, Name: "close", Vertex: 8, Parallelism: 2, EventTime: true, Window: "window.Tumbling(2s)", SilenceMillis: 5000, Inputs: []graph.InputDescription{{From: 8, Ship: "HASH"}}},
 	}}
 	var got []string
 	for _, o := range Operators(d) {
@@ -96,6 +100,15 @@ func TestOperators(t *testing.T) {
 		if o.Window != nil {
 			line += " " + string(o.Window.Kind)
 		}
+		if o.NeverFires {
+			line += " never"
+		}
+		if o.Interval {
+			line += " interval"
+		}
+		if o.SilenceMillis > 0 {
+			line += " silence " + duration(o.SilenceMillis)
+		}
 		got = append(got, line)
 	}
 	want := []string{
@@ -105,6 +118,10 @@ func TestOperators(t *testing.T) {
 		"enrich vertex 2 connect [hash Filter] [broadcast rules all]",
 		"enrich#4 vertex 3 window [hash enrich] session",
 		"timers vertex 4 timers [rebalance enrich#4]",
+		"alarm vertex 5 maybe-timers [hash timers]",
+		"global vertex 6 maybe-timers [hash alarm] never",
+		"pairs vertex 7 join [hash global] [hash orders] interval",
+		"close vertex 8 window [hash pairs] tumbling silence 5s",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
