@@ -50,6 +50,9 @@ func (sp split) standsStill() (standing, bool) {
 	if sp.past == nil || n.Value <= 0 || sp.isIdle() || sp.isPaused() || g.strategy != nil && g.strategy.Kind == StrategyWallClock {
 		return standing{}, false
 	}
+	if lag := sp.lag(); lag.OK && lag.Value > n.Value {
+		return standing{}, false // a backlog, which may have later ones, comes first
+	}
 	before := split{sp.past, nil, sp.src}
 	if now, then := timeOf(sp.MaxEventMillis), timeOf(sp.past.MaxEventMillis); g.place != genBehind && now.OK && then.OK {
 		return standing{sp, now.Value, n.Value}, now == then
