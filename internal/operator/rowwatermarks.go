@@ -19,6 +19,8 @@ type rowWatermarks[T any] struct {
 	assigner  *progress.SQLWatermarkAssigner
 	emitter   *Emitter[T]
 	floor     watermarkFloor
+	// finished says that the input has ended.
+	finished bool
 }
 
 func (o *rowWatermarks[T]) Open(rt *Runtime, out Output) error {
@@ -67,8 +69,20 @@ func (o *rowWatermarks[T]) Process(_ int, p exchange.Payload) error {
 
 func (o *rowWatermarks[T]) Watermark(t int64) error { return o.assigner.Watermark(t) }
 func (o *rowWatermarks[T]) Status(idle bool) error  { return o.assigner.Status(idle) }
-func (o *rowWatermarks[T]) Finish() error           { return o.assigner.Finish() }
 func (o *rowWatermarks[T]) Close() error            { o.floor.close(); return nil }
+
+func (o *rowWatermarks[T]) Finish() error {
+	o.finished = true
+	return o.assigner.Finish()
+}
+
+// PrepareBarrier implements BeforeBarrier: see timestamps.
+func (o *rowWatermarks[T]) PrepareBarrier(int64) error {
+	if o.finished {
+		return nil
+	}
+	return o.assigner.Advance()
+}
 
 // Snapshot implements Stateful.
 func (o *rowWatermarks[T]) Snapshot(w snapshot.Writer) error { return o.floor.snapshot(w) }

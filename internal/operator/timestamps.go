@@ -20,6 +20,8 @@ type timestamps[T any] struct {
 	emitter  *Emitter[T]
 	probes   *probes
 	floor    watermarkFloor
+	// finished says that the input has ended.
+	finished bool
 }
 
 // NewTimestamps returns the operator of AssignTimestampsAndWatermarks.
@@ -90,8 +92,21 @@ func previous(timestamp int64) eventtime.RecordTime {
 
 func (o *timestamps[T]) Watermark(t int64) error { return o.progress.Watermark(t) }
 func (o *timestamps[T]) Status(idle bool) error  { return o.progress.Status(idle) }
-func (o *timestamps[T]) Finish() error           { return o.progress.Finish(o.rt.Timers.Now()) }
 func (o *timestamps[T]) Close() error            { o.floor.close(); return nil }
+
+func (o *timestamps[T]) Finish() error {
+	o.finished = true
+	return o.progress.Finish(o.rt.Timers.Now())
+}
+
+// PrepareBarrier implements BeforeBarrier. As with a source, what the generator knows is
+// emitted: its own memory is not kept.
+func (o *timestamps[T]) PrepareBarrier(int64) error {
+	if o.finished || o.rt.WatermarkInterval == 0 {
+		return nil
+	}
+	return o.progress.Periodic(o.rt.Timers.Now())
+}
 
 // Snapshot implements Stateful.
 func (o *timestamps[T]) Snapshot(w snapshot.Writer) error { return o.floor.snapshot(w) }

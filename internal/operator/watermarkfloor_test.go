@@ -114,3 +114,39 @@ func TestMadeWatermarksAreRescaled(t *testing.T) {
 		})
 	}
 }
+
+// What an operator has seen and not told of yet is told before the barrier: it is not in the
+// snapshot, and on a quiet stream nothing else would tell it.
+func TestMadeWatermarksBeforeABarrier(t *testing.T) {
+	for name, make := range watermarkMakers {
+		t.Run(name, func(t *testing.T) {
+			op := make()
+			out, clock := openMaker(t, op, 0, 1, nil)
+			must(t, op.Process(0, batchOf(1)))
+			clock.advance(t, 1000)
+			must(t, op.Process(0, batchOf(11)))
+			out.lines = nil
+			prepare := op.(BeforeBarrier).PrepareBarrier
+			must(t, prepare(1))
+			s, err := snapshottest.Take(3, op.(Stateful).Snapshot)
+			must(t, err)
+			must(t, s.Finish())
+			reached := watermarksOf(out)
+			if len(reached) != 1 {
+				t.Fatalf("watermarks %v before the barrier, want one", reached)
+			}
+			must(t, op.Watermark(eventtime.MaxTimestamp))
+			must(t, op.Finish())
+			out.lines = nil
+			must(t, prepare(2))
+			out.expect(t)
+			must(t, op.Close())
+
+			op = make()
+			out, clock = openMaker(t, op, 0, 1, shares(t, 1, s)[0])
+			clock.advance(t, 1000) // without any input
+			out.expect(t, reached...)
+			must(t, op.Close())
+		})
+	}
+}

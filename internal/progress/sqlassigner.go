@@ -72,7 +72,7 @@ func (a *SQLWatermarkAssigner) AfterRow(watermark int64, ok bool) error {
 		a.largest = max(a.largest, watermark)
 	}
 	if a.largest-a.sent > a.interval {
-		return a.advance()
+		return a.Advance()
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (a *SQLWatermarkAssigner) Timer(now int64) error {
 	a.next = now + a.timerInterval()
 	if a.interval > 0 && a.lastPeriodic+a.interval <= now {
 		a.lastPeriodic = now
-		if err := a.advance(); err != nil {
+		if err := a.Advance(); err != nil {
 			return err
 		}
 	}
@@ -129,7 +129,8 @@ func (a *SQLWatermarkAssigner) Status(idle bool) error { return a.status(idle) }
 // Finish sends MaxTimestamp if it has not passed yet.
 func (a *SQLWatermarkAssigner) Finish() error { return a.Watermark(maxTime) }
 
-func (a *SQLWatermarkAssigner) advance() error {
+// Advance emits the watermark of the rows so far, also before Timer is due.
+func (a *SQLWatermarkAssigner) Advance() error {
 	if a.largest <= a.sent {
 		return nil
 	}
