@@ -3,6 +3,7 @@ package recovery
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,6 +89,47 @@ func TestOvertakenOnEdgesThatAreGone(t *testing.T) {
 					t.Fatal(err)
 				}
 				sees(t, trial, l, 1)
+			})
+		})
+	}
+}
+
+// Records that were on their way to subtasks that a partitioner has chosen arrive there if the
+// parallelism is the same, and anywhere, once, if it is not.
+func TestOvertakenBehindAPartitioner(t *testing.T) {
+	for _, to := range []int{4, 3, 2} {
+		t.Run(fmt.Sprint(to), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				trial := busyTrial(1)
+				l := newLedger(trial)
+				var astray atomic.Int64
+				build := func(parallelism int, resume lowwater.CheckpointOption) *lowwater.Job {
+					env := environment("mem://"+t.Name(), lowwater.AlignedCheckpointTimeout(time.Millisecond), resume)
+					lowwater.FromSource(env, &tickerSource{trial}, strategy(), "a").UID("a").Parallelism(2).
+						PartitionBy(func(e event, subtasks int) int { return e.Key % subtasks }).
+						Process(func(ctx *lowwater.ProcessContext, e event, out *lowwater.Collector[string]) error {
+							if ctx.Subtask() != e.Key%parallelism {
+								astray.Add(1)
+							}
+							time.Sleep(10 * time.Millisecond)
+							out.Emit(fmt.Sprint(e))
+							return nil
+						}).UID("slow").Parallelism(parallelism).
+						SinkTo(l).UID("ledger").Parallelism(parallelism)
+					j, err := env.Start(t.Context(), "case")
+					if err != nil {
+						t.Fatal(err)
+					}
+					return j
+				}
+				interruptOvertaken(t, build(3, lowwater.StartFresh()))
+				if err := build(to, lowwater.ResumeLatest()).Wait(); err != nil {
+					t.Fatal(err)
+				}
+				sees(t, trial, l, 1)
+				if n := astray.Load(); n > 0 && to == 3 {
+					t.Errorf("%d records at a subtask that was not chosen", n)
+				}
 			})
 		})
 	}
