@@ -11,8 +11,8 @@ import (
 // new elements (spec windows 3). A watermark that jumps over several multiples fires for
 // each of them. interval is at least 1 ms and whole milliseconds.
 //
-// In the global window a watermark that jumps over more than a thousand intervals
-// fires the last of them only.
+// A watermark that jumps over more than a thousand intervals of the global window, or a
+// million of another one, fires the last of them only.
 func ContinuousEventTimeTrigger(interval time.Duration) Trigger {
 	return continuousEvent{interval: interval}
 }
@@ -29,8 +29,12 @@ func ContinuousProcessingTimeTrigger(interval time.Duration) Trigger {
 // earliest counts.
 var nextFiring = NewMergingState("next firing", func(a, b int64) int64 { return min(a, b) })
 
-// maxIntervals bounds how many firings in a row are made up for in a global window.
-const maxIntervals = 1000
+// How many firings in a row are made up for at most: in the global window, and in one that
+// has an end. Far from a record's time is that of a window by processing time.
+const (
+	maxIntervals         = 1000
+	maxIntervalsInWindow = 1_000_000
+)
 
 // boundary returns the first multiple of interval after t, at most the end of w. For
 // a negative t it may be the one after, as in Flink.
@@ -82,9 +86,13 @@ func (t continuousEvent) OnEventTime(c TriggerContext, at int64, w TimeWindow) T
 // skip returns the last boundary that a watermark has passed if at is an earlier one
 // and there are too many between.
 func (t continuousEvent) skip(at, watermark int64, w TimeWindow) int64 {
+	most := uint64(maxIntervals)
+	if w != GlobalWindow {
+		watermark, most = min(watermark, w.MaxTimestamp()), maxIntervalsInWindow
+	}
 	interval := uint64(t.interval.Milliseconds())
 	passed := uint64(watermark-at) / interval
-	if w != GlobalWindow || watermark < at || passed <= maxIntervals {
+	if watermark < at || passed <= most {
 		return at
 	}
 	return at + int64(passed*interval)

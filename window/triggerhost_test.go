@@ -55,6 +55,22 @@ func TestContinuousTriggerInGlobalWindowEnds(t *testing.T) {
 	}
 }
 
+// Neither must it in a window by processing time, whose end is far from the record's time, while
+// one with an end by event time fires for each interval.
+func TestContinuousTriggerFarFromTheRecordEnds(t *testing.T) {
+	for _, test := range []struct {
+		end     int64
+		firings int
+	}{{86_400_000, 86_400}, {1_700_000_000_000, 2}} {
+		h := replay.NewTriggerHost(window.ForElements[replay.Element](window.ContinuousEventTimeTrigger(time.Second)))
+		w := window.TimeWindow{Start: test.end - 86_400_000, End: test.end}
+		h.OnElement(replay.Element{}, 500, w)
+		if got := len(h.Watermark(math.MaxInt64)); got != test.firings {
+			t.Errorf("%d firings in %v, want %d", got, w, test.firings)
+		}
+	}
+}
+
 // An event-time window that lies behind the clock fires once per element, not without
 // end.
 func TestContinuousProcessingTriggerBehindTheClockEnds(t *testing.T) {
