@@ -299,15 +299,17 @@ func (sp *Split) lag() Known[int64] {
 	return greater(sp.Lag, KnowIf(max(sp.EndOffset.Value-sp.PositionOffset.Value, 0), sp.EndOffset.OK && sp.PositionOffset.OK))
 }
 
-// lag is that of the Split, but for offsets at the end that hold no records: the markers of
-// transactions stay behind the last record, and a consumer that has time knows them.
+// lag is that of the Split, but for what offsets alone say of a consumer that has time: it
+// knows itself what it has not read. The markers of transactions stay behind the last record,
+// and positions are some seconds older than the ends that Kafka tells. Only if it reads
+// nothing of what comes are they right.
 func (sp split) lag() Known[int64] {
 	all := sp.Split.lag()
 	if !sp.Lag.OK || all.Value <= sp.Lag.Value || sp.occupied() {
 		return all
 	}
-	if n := sp.appended(); n.OK && n.Value > sp.read().Or(0) {
-		return all // they get more, so they are records
+	if n := sp.appended(); n.OK && n.Value > 0 && sp.read().Or(0) == 0 {
+		return all
 	}
 	return sp.Lag
 }

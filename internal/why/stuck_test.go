@@ -106,6 +106,29 @@ func TestMarkersAreNoLag(t *testing.T) {
 	}
 }
 
+// TestOldPositionsAreNoLag: positions that are some seconds older than the ends are no backlog
+// of a reader that reads what comes and knows of none.
+func TestOldPositionsAreNoLag(t *testing.T) {
+	e := healthyEvidence(t)
+	jitter := int64(0)
+	eachSplit(e, func(sp *Split) {
+		sp.Lag = Know[int64](0)
+		jitter++
+		sp.EndOffset = Know(sp.PositionOffset.Value + 10 + jitter) // so more seems to come than is read
+	})
+	v := newView(e)
+	for _, s := range v.sources {
+		for _, sp := range s.splits {
+			if n := sp.read(); !n.OK || n.Value == 0 || sp.appended().Or(0) <= n.Value {
+				t.Fatalf("%s: read %v, appended %v", sp.called(), n, sp.appended())
+			}
+			if lag := sp.lag(); lag != Know[int64](0) {
+				t.Errorf("%s: lag %v, want 0", sp.called(), lag)
+			}
+		}
+	}
+}
+
 // TestLoadIsOfTheSpan: what a task does at the moment of the last look is not what limits it.
 func TestLoadIsOfTheSpan(t *testing.T) {
 	e := healthyEvidence(t)
