@@ -232,5 +232,8 @@ func (s *sourceOperator[T]) Close() error {
 	if s.reader == nil {
 		return nil
 	}
+	// Metrics outlive the job, and are not to keep the reader and what it has fetched.
+	last := s.rt.Metrics.Splits.Positions()
+	s.rt.Metrics.Splits.AskPositions(func() map[string]metric.Position { return last })
 	return s.reader.Close()
 }

@@ -248,6 +248,11 @@ func TestSourceShowsPositions(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
+	must(t, op.Close())
+	source.end = 15 // nobody asks a reader that is closed
+	if end := rt.Metrics.Splits.Positions()["a"].End; end != -1 {
+		t.Errorf("end %d after Close, want what was known then", end)
+	}
 }
 
 // TestBackPressureStopsTheIdleClock: soft, hard or both, in any order.

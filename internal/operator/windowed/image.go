@@ -32,7 +32,7 @@ type storedPane struct {
 
 // snapshotImage adds what is on disk of panes to a snapshot that is incremental.
 func (s *spilling[K, T, A]) snapshotImage(w snapshot.Writer, live []*pane[K, A]) error {
-	m := &paneImage{Image: keyed.StoreImage{FirstGroup: s.groups.First, LastGroup: s.groups.Last}}
+	m := &paneImage{}
 	var prefixes [][]byte
 	for _, p := range live {
 		if p.spilled.onDisk > 0 {
@@ -40,7 +40,7 @@ func (s *spilling[K, T, A]) snapshotImage(w snapshot.Writer, live []*pane[K, A])
 			prefixes = append(prefixes, p.spilled.prefix(nil))
 		}
 	}
-	return paneImages.Write(w, s.store, m, prefixes...)
+	return paneImages.Write(w, s.store, s.groups, m, prefixes...)
 }
 
 // restoreRuns hands the runs in images to visit, those of a key and window in their order.
