@@ -41,7 +41,7 @@ func (b *Backend[K]) snapshotImage(s *Snapshot) error {
 	if o == nil || o.store == nil || !s.w.Incremental() {
 		return nil
 	}
-	m := &diskImage{Image: StoreImage{FirstGroup: b.storage.Groups.First, LastGroup: b.storage.Groups.Last}}
+	m := &diskImage{}
 	for _, name := range slices.Sorted(maps.Keys(b.opened)) {
 		opened := b.opened[name]
 		if opened.state.spilledLen() > 0 {
@@ -51,7 +51,7 @@ func (b *Backend[K]) snapshotImage(s *Snapshot) error {
 	if len(m.States) == 0 {
 		return nil
 	}
-	return diskImages.Write(s.w, o.store, m)
+	return diskImages.Write(s.w, o.store, b.storage.Groups, m)
 }
 
 // horizon returns the latest time of last access that has expired by now.

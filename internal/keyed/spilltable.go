@@ -131,10 +131,7 @@ func (t *SpillTable[K, V]) SnapshotDisk(s *Snapshot, groups GroupRange, part Par
 		return nil
 	}
 	if s.w.Incremental() {
-		return diskImages.Write(s.w, sp.shared.store, &diskImage{
-			Image:  StoreImage{FirstGroup: groups.First, LastGroup: groups.Last},
-			States: []diskState{{t.store.name, sp.number, math.MinInt64}},
-		})
+		return diskImages.Write(s.w, sp.shared.store, groups, &diskImage{States: []diskState{{t.store.name, sp.number, math.MinInt64}}})
 	}
 	view, prefix := sp.shared.store.View(), sp.prefix()
 	s.addImmutable(part, func(ctx context.Context, to snapshot.PartWriter) error {

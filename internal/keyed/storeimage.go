@@ -57,11 +57,11 @@ const (
 	imagePartVersion = 1
 )
 
-// Write adds the store as it is now to a snapshot that is incremental, with m, of which it
-// fills in the store and the files. With prefixes, only files that have keys with one of them
+// Write adds the store as it is now, of a subtask with these key groups, to a snapshot that is
+// incremental, with m, of which it fills in the image. With prefixes, only files that have keys with one of them
 // are stored. The store's writes are held back until what is added here
 // has been written, so it comes before what takes long.
-func (p *ImagePart[M]) Write(w snapshot.Writer, store *spill.Store, m *M, prefixes ...[]byte) error {
+func (p *ImagePart[M]) Write(w snapshot.Writer, store *spill.Store, groups GroupRange, m *M, prefixes ...[]byte) error {
 	record, err := p.codec()
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (p *ImagePart[M]) Write(w snapshot.Writer, store *spill.Store, m *M, prefix
 		return err
 	}
 	dir := store.Dir()
-	p.image(m).Store = store.ID()
+	*p.image(m) = StoreImage{Store: store.ID(), FirstGroup: groups.First, LastGroup: groups.Last}
 	w.Later(func(ctx context.Context) (err error) {
 		defer func() {
 			if err = errors.Join(err, image.Close()); err != nil {

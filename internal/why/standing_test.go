@@ -28,18 +28,34 @@ func freeze(e *Evidence, source string, event int64, partitions ...int32) {
 	}
 }
 
+// timestampsTest is a change to healthy evidence, and what is to be told of it.
+type timestampsTest struct {
+	name     string
+	change   func(e *Evidence)
+	want     Code
+	severity Severity
+	of       []int32
+}
+
+// run returns the answer, which is what is wanted.
+func (test *timestampsTest) run(t *testing.T) *Finding {
+	t.Helper()
+	e := healthyEvidence(t)
+	test.change(e)
+	d := Diagnose(e)
+	a := d.Answer()
+	if a.Code != test.want || a.Severity != test.severity || !slices.Equal(a.Culprit.Partitions, test.of) {
+		t.Fatalf("%s, %s, partitions %d; want %s, %s, %d\n%v", a.Code, a.Severity, a.Culprit.Partitions, test.want, test.severity, test.of, d)
+	}
+	return a
+}
+
 // TestTimestampsStandStill: records come, and their timestamps do not rise.
 func TestTimestampsStandStill(t *testing.T) {
 	base := healthyEvidence(t)
 	now := base.AtMillis
 	odd := now - 3*minute + 17_123 // in the middle of a minute
-	tests := []struct {
-		name     string
-		change   func(e *Evidence)
-		want     Code
-		severity Severity
-		of       []int32
-	}{
+	tests := []timestampsTest{
 		{"of all partitions of a source", func(e *Evidence) { freeze(e, "a", odd, 0, 1) }, TimestampsStandStill, Stall, []int32{0, 1}},
 		{"of one partition", func(e *Evidence) { freeze(e, "a", odd, 1) }, TimestampsStandStill, Stall, []int32{1}},
 		{"without gauges of splits", func(e *Evidence) {
@@ -56,14 +72,7 @@ func TestTimestampsStandStill(t *testing.T) {
 		}, None, Fine, nil},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			e := healthyEvidence(t)
-			test.change(e)
-			d := Diagnose(e)
-			if a := d.Answer(); a.Code != test.want || a.Severity != test.severity || !slices.Equal(a.Culprit.Partitions, test.of) {
-				t.Errorf("%s, %s, partitions %d; want %s, %s, %d\n%v", a.Code, a.Severity, a.Culprit.Partitions, test.want, test.severity, test.of, d)
-			}
-		})
+		t.Run(test.name, func(t *testing.T) { test.run(t) })
 	}
 	t.Run("how long", func(t *testing.T) {
 		e := healthyEvidence(t)
@@ -95,13 +104,7 @@ func TestAWatermarkThatStandsIsNotHealthy(t *testing.T) {
 // TestRecordsWithoutTime: timestamps of 0 and the like, as those of a field that is missing.
 func TestRecordsWithoutTime(t *testing.T) {
 	now := healthyEvidence(t).AtMillis
-	tests := []struct {
-		name     string
-		change   func(e *Evidence)
-		want     Code
-		severity Severity
-		of       []int32
-	}{
+	tests := []timestampsTest{
 		{"in all partitions", func(e *Evidence) { freeze(e, "a", 0, 0, 1) }, TimestampsMissing, Stall, []int32{0, 1}},
 		{"in one partition", func(e *Evidence) { freeze(e, "a", 0, 1) }, TimestampsMissing, Stall, []int32{1}},
 		{"in the first look", func(e *Evidence) {
@@ -143,13 +146,7 @@ func TestRecordsWithoutTime(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			e := healthyEvidence(t)
-			test.change(e)
-			d := Diagnose(e)
-			a := d.Answer()
-			if a.Code != test.want || a.Severity != test.severity || !slices.Equal(a.Culprit.Partitions, test.of) {
-				t.Fatalf("%s, %s, partitions %d; want %s, %s, %d\n%v", a.Code, a.Severity, a.Culprit.Partitions, test.want, test.severity, test.of, d)
-			}
+			a := test.run(t)
 			if test.want == TimestampsMissing && a.Fixes[0].Code != CheckTimestamps {
 				t.Errorf("fixes %v", fixCodes(a))
 			}

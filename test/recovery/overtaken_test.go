@@ -66,29 +66,36 @@ func sees(t *testing.T, trial *trial, l *ledger, times int) {
 	}
 }
 
+// overtakenThen interrupts a job whose operator, which slow puts behind the source, runs three
+// times, has it go on with another parallelism, and checks that all is seen once.
+func overtakenThen(t *testing.T, to int, slow func(source *lowwater.DataStream[event], parallelism int) *lowwater.DataStream[string]) {
+	trial := busyTrial(1)
+	l := newLedger(trial)
+	build := func(parallelism int, resume lowwater.CheckpointOption) *lowwater.Job {
+		env := environment("mem://"+t.Name(), lowwater.AlignedCheckpointTimeout(time.Millisecond), resume)
+		source := lowwater.FromSource(env, &tickerSource{trial}, strategy(), "a").UID("a").Parallelism(2)
+		slow(source, parallelism).UID("slow").Parallelism(parallelism).SinkTo(l).UID("ledger").Parallelism(parallelism)
+		j, err := env.Start(t.Context(), "case")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	interruptOvertaken(t, build(3, lowwater.StartFresh()))
+	if err := build(to, lowwater.ResumeLatest()).Wait(); err != nil {
+		t.Fatal(err)
+	}
+	sees(t, trial, l, 1)
+}
+
 // What barriers have overtaken finds its way when the operators are chained otherwise.
 func TestOvertakenOnEdgesThatAreGone(t *testing.T) {
 	for _, to := range []int{3, 2, 1} {
 		t.Run(fmt.Sprint(to), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				trial := busyTrial(1)
-				l := newLedger(trial)
-				build := func(parallelism int, resume lowwater.CheckpointOption) *lowwater.Job {
-					env := environment("mem://"+t.Name(), lowwater.AlignedCheckpointTimeout(time.Millisecond), resume)
-					lowwater.FromSource(env, &tickerSource{trial}, strategy(), "a").UID("a").Parallelism(2).
-						Map(func(e event) string { time.Sleep(10 * time.Millisecond); return fmt.Sprint(e) }).UID("slow").Parallelism(parallelism).
-						SinkTo(l).UID("ledger").Parallelism(parallelism)
-					j, err := env.Start(t.Context(), "case")
-					if err != nil {
-						t.Fatal(err)
-					}
-					return j
-				}
-				interruptOvertaken(t, build(3, lowwater.StartFresh()))
-				if err := build(to, lowwater.ResumeLatest()).Wait(); err != nil {
-					t.Fatal(err)
-				}
-				sees(t, trial, l, 1)
+				overtakenThen(t, to, func(source *lowwater.DataStream[event], _ int) *lowwater.DataStream[string] {
+					return source.Map(func(e event) string { time.Sleep(10 * time.Millisecond); return fmt.Sprint(e) })
+				})
 			})
 		})
 	}
@@ -100,13 +107,9 @@ func TestOvertakenBehindAPartitioner(t *testing.T) {
 	for _, to := range []int{4, 3, 2} {
 		t.Run(fmt.Sprint(to), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				trial := busyTrial(1)
-				l := newLedger(trial)
 				var astray atomic.Int64
-				build := func(parallelism int, resume lowwater.CheckpointOption) *lowwater.Job {
-					env := environment("mem://"+t.Name(), lowwater.AlignedCheckpointTimeout(time.Millisecond), resume)
-					lowwater.FromSource(env, &tickerSource{trial}, strategy(), "a").UID("a").Parallelism(2).
-						PartitionBy(func(e event, subtasks int) int { return e.Key % subtasks }).
+				overtakenThen(t, to, func(source *lowwater.DataStream[event], parallelism int) *lowwater.DataStream[string] {
+					return source.PartitionBy(func(e event, subtasks int) int { return e.Key % subtasks }).
 						Process(func(ctx *lowwater.ProcessContext, e event, out *lowwater.Collector[string]) error {
 							if ctx.Subtask() != e.Key%parallelism {
 								astray.Add(1)
@@ -114,19 +117,8 @@ func TestOvertakenBehindAPartitioner(t *testing.T) {
 							time.Sleep(10 * time.Millisecond)
 							out.Emit(fmt.Sprint(e))
 							return nil
-						}).UID("slow").Parallelism(parallelism).
-						SinkTo(l).UID("ledger").Parallelism(parallelism)
-					j, err := env.Start(t.Context(), "case")
-					if err != nil {
-						t.Fatal(err)
-					}
-					return j
-				}
-				interruptOvertaken(t, build(3, lowwater.StartFresh()))
-				if err := build(to, lowwater.ResumeLatest()).Wait(); err != nil {
-					t.Fatal(err)
-				}
-				sees(t, trial, l, 1)
+						})
+				})
 				if n := astray.Load(); n > 0 && to == 3 {
 					t.Errorf("%d records at a subtask that was not chosen", n)
 				}
